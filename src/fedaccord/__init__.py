@@ -1,0 +1,99 @@
+"""Federated learning whose model every client and every task can accept."""
+
+from importlib.metadata import version as _version
+
+from .calibration import calibrate
+from .checkpoint import load, save, save_model
+from .clients import (
+    Batch,
+    ClientAlgorithm,
+    ClientData,
+    ClientResult,
+    Job,
+    LocalSGD,
+    LocalTraining,
+    Losses,
+)
+from .cohort import Cohort, Policy, Reply
+from .errors import (
+    CheckpointError,
+    ClientFailedError,
+    ContributionError,
+    EmptyRoundError,
+    FedAccordError,
+    InfeasibleError,
+    MalformedReplyError,
+    MissingFieldError,
+    NonFiniteError,
+    SolverError,
+    StaleHistoryError,
+    UncontrolledRandomnessError,
+    UnknownNameError,
+)
+from .executors import Threads, serial
+from .federation import Federation
+from .history import History
+from .layout import Layout, Spec
+from .round import drive, run_round
+from .rule import Aggregation, Claims, Request, Rule, StatelessRule
+from .rules import FedAvg, FedHV, FedPCD, Uniform
+from .samplers import SizeProportionalSampler, UniformSampler
+from .simulation import check, simulate, start
+from .training import RoundResult, TrainingState
+
+__version__ = _version("fedaccord")
+
+__all__ = [
+    "Aggregation",
+    "Batch",
+    "CheckpointError",
+    "Claims",
+    "ClientAlgorithm",
+    "ClientData",
+    "ClientFailedError",
+    "ClientResult",
+    "Cohort",
+    "ContributionError",
+    "EmptyRoundError",
+    "FedAccordError",
+    "FedAvg",
+    "FedHV",
+    "FedPCD",
+    "Federation",
+    "History",
+    "InfeasibleError",
+    "Job",
+    "Layout",
+    "LocalSGD",
+    "LocalTraining",
+    "Losses",
+    "MalformedReplyError",
+    "MissingFieldError",
+    "NonFiniteError",
+    "Policy",
+    "Reply",
+    "Request",
+    "RoundResult",
+    "Rule",
+    "SizeProportionalSampler",
+    "SolverError",
+    "Spec",
+    "StaleHistoryError",
+    "StatelessRule",
+    "Threads",
+    "TrainingState",
+    "UncontrolledRandomnessError",
+    "Uniform",
+    "UniformSampler",
+    "UnknownNameError",
+    "calibrate",
+    "check",
+    "drive",
+    "load",
+    "run_round",
+    "save",
+    "save_model",
+    "serial",
+    "simulate",
+    "start",
+]

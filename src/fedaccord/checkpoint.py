@@ -1,0 +1,167 @@
+"""A training state in a file, whole or not at all, and the trained model as one.
+
+A checkpoint is a safetensors file. Its tensors lie there by number; its metadata holds, as JSON
+under one key, the format's version, a checksum, and the state's structure with a reference to a
+tensor where one belongs. Reading builds tensors, numbers, strings, tuples and mappings, and of
+classes only those that the given rule names; no code comes from the file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from .errors import CheckpointError
+from .history import History
+from .rule import Rule, allowed_state_types
+from .training import TrainingState
+
+FORMAT = "fedaccord-training-state"
+VERSION = 1
+
+
+def save(path: Path | str, training: TrainingState) -> None:
+    """Write a training state. The file appears complete, or the old one stays.
+
+    :param path: Where to; its folder must exist.
+    :param training: The state.
+    :raises TypeError: If the rule's state holds something a checkpoint cannot.
+    """
+    tensors: dict[str, Tensor] = {}
+    tree = _encode(training, tensors)
+    header = {"version": VERSION, "checksum": _checksum(tree, tensors), "tree": tree}
+    # one key: the order of several would differ from file to file
+    _write_whole(Path(path), tensors, {FORMAT: json.dumps(header)})
+
+
+def load(path: Path | str, rule: Rule[Any]) -> TrainingState:
+    """Read a training state that :func:`save` wrote.
+
+    :param path: The file.
+    :param rule: The rule the state belongs to; its state's classes are the only ones allowed.
+    :raises CheckpointError: If the file is no checkpoint, is damaged, has another version, or holds
+        another rule's state.
+    :raises FileNotFoundError: If there is no such file.
+    """
+    if not Path(path).exists():
+        raise FileNotFoundError(f"There is no checkpoint at {path}.")
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError) as error:
+        raise CheckpointError(f"{path} is no checkpoint, or it is cut short: {error}.") from error
+    if FORMAT not in metadata:
+        raise CheckpointError(f"{path} is a safetensors file, but no checkpoint of fedaccord.")
+    try:
+        header = json.loads(metadata[FORMAT])
+        version, checksum, tree = (header[key] for key in ("version", "checksum", "tree"))
+    except (ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(f"{path} is damaged: its header cannot be read.") from error
+    if version != VERSION:
+        raise CheckpointError(f"{path} has format version {version}; this release reads {VERSION}.")
+    if checksum != _checksum(tree, tensors):
+        raise CheckpointError(f"{path} is damaged: its checksum does not match its content.")
+    known = {t.__name__: t for t in (TrainingState, *allowed_state_types(rule))}
+    training = _decode(tree, tensors, known)
+    if not isinstance(training, TrainingState):
+        raise CheckpointError(f"{path} does not hold a training state.")
+    return training
+
+
+def save_model(path: Path | str, state_dict: Mapping[str, Tensor]) -> None:
+    """Write a trained model's ``state_dict`` as a safetensors file, whole or not at all.
+
+    :param path: Where to; its folder must exist.
+    :param state_dict: For example ``federation.module(...).state_dict()``.
+    """
+    tensors = {name: value.detach().clone().contiguous() for name, value in state_dict.items()}
+    _write_whole(Path(path), tensors, {"format": "pt"})
+
+
+def _write_whole(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        save_file(dict(tensors), temporary, metadata=dict(metadata))
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            temporary.unlink()
+
+
+def _checksum(tree: Any, tensors: Mapping[str, Tensor]) -> str:
+    digest = hashlib.sha256(json.dumps(tree).encode())
+    for name in sorted(tensors):
+        value = tensors[name]
+        digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
+        flat = value.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
+        digest.update(flat.numpy().tobytes())
+    return digest.hexdigest()
+
+
+def _encode(value: Any, tensors: dict[str, Tensor]) -> Any:
+    """JSON for a value; tensors are put aside and referred to by name."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, Tensor):
+        name = f"{len(tensors):06d}"
+        tensors[name] = value.detach().cpu().clone().contiguous()
+        return {"tensor": name}
+    if isinstance(value, Mapping):
+        return {"mapping": [[_key(k), _encode(v, tensors)] for k, v in value.items()]}
+    if isinstance(value, History):
+        return {"class": "History", "fields": _encode(value.pack(), tensors)}
+    if is_dataclass(value) and not isinstance(value, type):
+        parts = {part.name: getattr(value, part.name) for part in fields(value)}
+        return {"class": type(value).__name__, "fields": _encode(parts, tensors)}
+    if isinstance(value, Iterable):
+        return {"tuple": [_encode(item, tensors) for item in value]}
+    raise TypeError(
+        f"A rule's state may hold tensors, numbers, strings, tuples, mappings and the classes in "
+        f"`state_types`. Found {type(value).__name__}."
+    )
+
+
+def _key(key: Any) -> str | int:
+    if isinstance(key, bool) or not isinstance(key, str | int):
+        raise TypeError(
+            f"Mappings in a rule's state have strings or integers as keys. Got {key!r}."
+        )
+    return key
+
+
+def _decode(node: Any, tensors: Mapping[str, Tensor], known: Mapping[str, type]) -> Any:
+    if not isinstance(node, dict):
+        return node
+    if "tensor" in node:
+        return tensors[node["tensor"]]
+    if "tuple" in node:
+        return tuple(_decode(item, tensors, known) for item in node["tuple"])
+    if "mapping" in node:
+        return {key: _decode(item, tensors, known) for key, item in node["mapping"]}
+    name = str(node.get("class"))
+    if name not in known:
+        raise CheckpointError(
+            f"The checkpoint holds a `{name}`, which is not part of this rule's state. Known: "
+            f"{sorted(known)}. Load it with the rule it was saved with."
+        )
+    parts = _decode(node["fields"], tensors, known)
+    try:
+        return History.unpack(parts) if known[name] is History else known[name](**parts)
+    except (TypeError, ValueError, KeyError) as error:
+        raise CheckpointError(
+            f"The checkpoint's `{name}` does not fit this release: {error}."
+        ) from error

@@ -1,0 +1,27 @@
+"""What clients do with a request: train, and report losses."""
+
+from .base import (
+    Batch,
+    ClientAlgorithm,
+    ClientData,
+    ClientResult,
+    ClientState,
+    Descent,
+    Job,
+    LocalTraining,
+    Losses,
+)
+from .sgd import LocalSGD
+
+__all__ = [
+    "Batch",
+    "ClientAlgorithm",
+    "ClientData",
+    "ClientResult",
+    "ClientState",
+    "Descent",
+    "Job",
+    "LocalSGD",
+    "LocalTraining",
+    "Losses",
+]

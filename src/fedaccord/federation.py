@@ -1,0 +1,99 @@
+"""Who takes part: a model, a loss and the clients' data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from .clients import ClientData, Losses
+from .layout import Layout, Spec
+from .random import derive
+
+
+@dataclass(frozen=True)
+class Federation:
+    """A model, a loss and the data of every client.
+
+    :param model: Makes a new model at each call; never an instance, which would be trained in
+        place.
+    :param losses: ``losses(model, batch)`` gives each task's mean loss over the batch, ``[m]``.
+    :param clients: Each client's training set; its position is the client's id.
+    :param num_tasks: Number of tasks ``m``.
+    :param buffers: What becomes of batch-norm statistics and other buffers: ``"average"`` by
+        example share (integer ones take the maximum), or ``"local"``, where each client keeps its
+        own and the global model keeps those it began with.
+    :param device: Where parameters live and models compute.
+    :raises TypeError: If ``model`` is a module instead of a factory.
+    :raises ValueError: If there is no client.
+    """
+
+    model: Callable[[], nn.Module]
+    losses: Losses
+    clients: Sequence[ClientData]
+    num_tasks: int = 1
+    buffers: Literal["average", "local"] = "average"
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.model, nn.Module):
+            raise TypeError(
+                "`model` must be a function that makes a new model. Got a model; write "
+                "`lambda: ...` or pass the class."
+            )
+        if len(self.clients) == 0:
+            raise ValueError("`clients` must hold at least one client's data.")
+        if self.buffers not in ("average", "local"):
+            raise ValueError(f"`buffers` must be 'average' or 'local'. Got {self.buffers!r}.")
+
+    @cached_property
+    def spec(self) -> Spec:
+        """What rules may know of this federation."""
+        return Spec(Layout.of(build(self.model, 0)), len(self.clients), self.num_tasks)
+
+    def initial(self, seed: int) -> tuple[Tensor, dict[str, Tensor]]:
+        """The parameters ``[dim]`` and other tensors that training starts from.
+
+        :param seed: The run's seed; the model's random initialisation follows from it.
+        """
+        model = build(self.model, derive(seed, "model")).to(self.device)
+        return self.spec.layout.flatten(model), beside(model, self.spec.layout)
+
+    def from_state_dict(self, state_dict: Mapping[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
+        """The parameters ``[dim]`` and other tensors of a given ``state_dict``.
+
+        :raises RuntimeError: If it does not fit the model (PyTorch's own message).
+        """
+        model = build(self.model, 0)
+        model.load_state_dict(dict(state_dict))
+        model.to(self.device)
+        return self.spec.layout.flatten(model), beside(model, self.spec.layout)
+
+    def module(self, params: Tensor, buffers: Mapping[str, Tensor]) -> nn.Module:
+        """A model holding the given parameters and other tensors, in evaluation mode."""
+        model = build(self.model, 0).to(self.device)
+        self.spec.layout.write(params, model)
+        tensors = {**dict(model.named_parameters()), **dict(model.named_buffers())}
+        with torch.no_grad():
+            for name, value in buffers.items():
+                tensors[name].copy_(value)
+        return model.eval()
+
+
+def build(model: Callable[[], nn.Module], seed: int) -> nn.Module:
+    """Call a model factory with seeded initialisation, leaving the global generator as it was."""
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        return model()
+
+
+def beside(model: nn.Module, layout: Layout) -> dict[str, Tensor]:
+    """Copies of a model's frozen parameters and buffers, by name."""
+    tensors = {**dict(model.named_parameters()), **dict(model.named_buffers())}
+    return {
+        name: value.detach().clone() for name, value in tensors.items() if name not in layout.blocks
+    }

@@ -1,0 +1,293 @@
+"""The last update of every client seen recently, with all their inner products."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .cohort import Cohort
+from .errors import NonFiniteError, StaleHistoryError
+from .linalg import combine, gramian
+
+
+class _Memory:
+    """Rows and inner products that successive histories of one run take turns to own."""
+
+    def __init__(self, vectors: Tensor, products: Tensor) -> None:
+        self.vectors = vectors  # [capacity, dim]
+        self.products = products  # [capacity, capacity], float64
+        self.owner = 0
+
+    def grow(self, capacity: int) -> None:
+        before = len(self.vectors)
+        vectors = self.vectors.new_zeros(capacity, self.vectors.shape[1])
+        products = self.products.new_zeros(capacity, capacity)
+        vectors[:before] = self.vectors
+        products[:before, :before] = self.products
+        self.vectors, self.products = vectors, products
+
+
+@dataclass(frozen=True)
+class Represented:
+    """A cohort beside the absent clients that a history still holds.
+
+    :param client_ids: Cohort first, then absent clients, each part sorted by id: ``r`` rows.
+    :param num_current: How many of the rows belong to the cohort.
+    :param gram: All inner products of the rows, float64 ``[r, r]``.
+    """
+
+    client_ids: tuple[int, ...]
+    num_current: int
+    gram: Tensor
+    _current: Tensor
+    _vectors: Tensor
+    _slots: tuple[int, ...]
+
+    @property
+    def lengths(self) -> Tensor:
+        """The length of each row, float64 ``[r]``."""
+        return self.gram.diagonal().sqrt()
+
+    def combine(self, coefficients: Tensor) -> Tensor:
+        """``coefficients @ rows``, accumulated in float64, ``[dim]``; zero rows are not read.
+
+        :param coefficients: One number a row, ``[r]``.
+        """
+        total = combine(self._current, coefficients[: self.num_current])
+        if self._slots and coefficients[self.num_current :].any():
+            scattered = coefficients.new_zeros(len(self._vectors))
+            scattered[list(self._slots)] = coefficients[self.num_current :]
+            total += combine(self._vectors, scattered)
+        return total
+
+
+@dataclass(frozen=True)
+class _Pending:
+    cohort: Cohort
+    represented: Represented
+    kept: tuple[int, ...]  # rows of the cohort to write
+
+
+class History:
+    """Last update per client and their inner products, in memory it owns.
+
+    A history is used like a value: :meth:`record` and :meth:`forget` return a new one. The rows lie
+    in memory that is handed on, never copied: recording writes nothing until the *new* history is
+    first read, so a round that fails leaves the old one intact; from then on the old one raises
+    :class:`~fedaccord.errors.StaleHistoryError`. Take a :meth:`copy` to go on from both.
+
+    :param dtype: Keep rows in this floating-point type instead of the updates' own. The inner
+        products are those of the rounded rows.
+    """
+
+    def __init__(self, *, dtype: torch.dtype | None = None) -> None:
+        if dtype is not None and not dtype.is_floating_point:
+            raise ValueError(f"`dtype` must be a floating-point type. Got {dtype}.")
+        self._dtype = dtype
+        self._memory: _Memory | None = None
+        self._owner = 0
+        self._slots: dict[int, int] = {}
+        self._rounds: dict[int, int] = {}
+        self._pending: _Pending | None = None
+
+    @property
+    def rounds(self) -> Mapping[int, int]:
+        """The round each represented client was last recorded in."""
+        return dict(sorted(self._rounds.items()))
+
+    @property
+    def updates(self) -> Mapping[int, Tensor]:
+        """A copy of each represented client's last update, ``[dim]``."""
+        memory = self._settle()
+        return {c: memory.vectors[self._slots[c]].clone() for c in self.rounds} if memory else {}
+
+    def __len__(self) -> int:
+        return len(self._rounds)
+
+    def __repr__(self) -> str:
+        return f"History(rounds={dict(self.rounds)})"
+
+    def forget(self, *, before: int) -> History:
+        """Drop clients that were last recorded before round ``before``."""
+        return self._without({c for c, seen in self._rounds.items() if seen < before})
+
+    def forget_client(self, client_id: int) -> History:
+        """Drop one client; its row is overwritten with zeros at once.
+
+        :raises KeyError: If the client is not represented.
+        """
+        if client_id not in self._rounds:
+            raise KeyError(f"Client {client_id} is not in the history. It holds {[*self.rounds]}.")
+        kept, slot = self._without({client_id}), self._slots[client_id]
+        memory = kept._memory
+        assert memory is not None  # a represented client has a row
+        memory.vectors[slot] = 0
+        memory.products[slot] = memory.products[:, slot] = 0
+        memory.owner += 1  # this history misses a row now: only the new one may go on
+        kept._owner = memory.owner
+        return kept
+
+    def absent(self, cohort: Cohort) -> dict[int, Tensor]:
+        """Last updates of the represented clients that are not in ``cohort``, by id."""
+        return {c: row for c, row in self.updates.items() if c not in set(cohort.client_ids)}
+
+    def join(self, cohort: Cohort) -> Represented:
+        """Put the cohort's updates beside the absent clients' rows.
+
+        Only products with the cohort's rows are computed: ``n x (n + c)`` of them.
+
+        :raises StaleHistoryError: If a later history took over the memory.
+        """
+        memory = self._settle()
+        here = set(cohort.client_ids)
+        absent = tuple(c for c in self.rounds if c not in here)
+        slots = tuple(self._slots[c] for c in absent)
+        n, current = len(cohort), cohort.updates
+        gram = torch.zeros(n + len(absent), n + len(absent), dtype=torch.float64)
+        gram[:n, :n] = gramian(current)
+        vectors = memory.vectors if memory else current[:0]
+        if memory and absent:
+            index = torch.tensor(slots)
+            # whole memory, then columns: gathering rows first would copy them
+            crossed = gramian(current, vectors)[:, index]
+            gram[:n, n:], gram[n:, :n] = crossed, crossed.T
+            gram[n:, n:] = memory.products[index][:, index]
+        return Represented((*cohort.client_ids, *absent), n, gram, current, vectors, slots)
+
+    def record(self, cohort: Cohort, represented: Represented | None = None) -> History:
+        """Store the cohort's updates, replacing those of clients that came back.
+
+        A client whose update is zero is not stored, and what was stored of it is dropped.
+
+        :param cohort: The round's contributions.
+        :param represented: What :meth:`join` gave for this cohort, to reuse its products.
+        """
+        represented = represented or self.join(cohort)
+        self._settle()
+        lengths = represented.gram.diagonal()[: len(cohort)]
+        kept = tuple(i for i, squared in enumerate(lengths.tolist()) if squared > 0)
+        new = self._without(set(cohort.client_ids))
+        new._rounds |= {cohort.client_ids[i]: cohort.round for i in kept}
+        new._pending = _Pending(cohort, represented, kept)
+        return new
+
+    def copy(self) -> History:
+        """A history of its own memory, for going on twice from one point."""
+        memory, new = self._settle(), self._without(set())
+        if memory:
+            new._memory = _Memory(memory.vectors.clone(), memory.products.clone())
+            new._owner = new._memory.owner
+        return new
+
+    def pack(self) -> dict[str, Any]:
+        """Everything needed to rebuild this history, as plain values and tensors."""
+        memory = self._settle()
+        slots = [self._slots[c] for c in self.rounds]
+        index = torch.tensor(slots, dtype=torch.int64)
+        return {
+            "clients": tuple(self.rounds),
+            "rounds": tuple(self.rounds.values()),
+            "slots": tuple(slots),
+            # products may differ in their last bit with the number of rows they are taken over
+            "capacity": len(memory.vectors) if memory else 0,
+            "dtype": None if self._dtype is None else str(self._dtype).removeprefix("torch."),
+            "vectors": memory.vectors[index] if memory else None,
+            "products": memory.products[index][:, index] if memory else None,
+        }
+
+    @classmethod
+    def unpack(cls, packed: Mapping[str, Any]) -> History:
+        """Rebuild what :meth:`pack` wrote.
+
+        :raises ValueError: If the parts do not fit together.
+        """
+        name = packed["dtype"]
+        new = cls(dtype=None if name is None else getattr(torch, name))
+        clients, slots = packed["clients"], packed["slots"]
+        new._rounds = dict(zip(clients, packed["rounds"], strict=True))
+        new._slots = dict(zip(clients, slots, strict=True))
+        vectors, products, capacity = packed["vectors"], packed["products"], packed["capacity"]
+        if vectors is None:
+            return new
+        if max(slots, default=-1) >= capacity or len(vectors) != len(clients):
+            raise ValueError("The parts of the packed history do not fit together.")
+        new._memory = _Memory(
+            vectors.new_zeros(capacity, vectors.shape[1]),
+            products.new_zeros(capacity, capacity),
+        )
+        index = torch.tensor(slots, dtype=torch.int64)
+        new._memory.vectors[index] = vectors
+        new._memory.products[index[:, None], index] = products
+        return new
+
+    def _without(self, clients: set[int]) -> History:
+        memory, new = self._settle(), History(dtype=self._dtype)
+        new._memory, new._owner = memory, self._owner
+        new._slots = {c: slot for c, slot in self._slots.items() if c not in clients}
+        new._rounds = {c: seen for c, seen in self._rounds.items() if c not in clients}
+        return new
+
+    def _settle(self) -> _Memory | None:
+        """Check that the memory is still this history's, and write what is pending."""
+        if self._memory is not None and self._memory.owner != self._owner:
+            raise StaleHistoryError(
+                "This history's memory belongs to a later one by now. Go on from the latest state, "
+                "or take `history.copy()` before going on twice from one point."
+            )
+        if self._pending is not None:
+            pending, self._pending = self._pending, None
+            self._write(pending)
+        return self._memory
+
+    def _write(self, pending: _Pending) -> None:
+        cohort, represented = pending.cohort, pending.represented
+        rows = cohort.updates[list(pending.kept)]
+        stored = rows.to(self._dtype) if self._dtype else rows
+        if not torch.isfinite(stored).all():
+            raise NonFiniteError(
+                f"Updates must fit into the history's dtype. {self._dtype} overflows in round "
+                f"{cohort.round}. Use bfloat16 or float32."
+            )
+        if self._memory is None:
+            self._memory = _Memory(
+                stored.new_zeros(0, stored.shape[1]), torch.zeros(0, 0, dtype=torch.float64)
+            )
+            self._owner = self._memory.owner
+        memory = self._memory
+        slots = self._free_slots(len(pending.kept))
+        memory.owner += 1
+        self._owner = memory.owner
+        if not slots:
+            return
+        old = [(c, slot) for c, slot in self._slots.items()]
+        self._slots |= {cohort.client_ids[i]: s for i, s in zip(pending.kept, slots, strict=True)}
+        index = torch.tensor(slots)
+        memory.vectors[index] = stored
+        memory.products[index] = memory.products[:, index] = 0
+        if stored.dtype == rows.dtype:
+            row_of = {c: i for i, c in enumerate(represented.client_ids)}
+            kept = torch.tensor(pending.kept)
+            memory.products[index[:, None], index] = represented.gram[kept][:, kept]
+            known = [(row_of[c], slot) for c, slot in old if c in row_of]
+            crossed = represented.gram[kept][:, [row for row, _ in known]]
+        else:  # the rounded rows have other products
+            memory.products[index[:, None], index] = gramian(stored)
+            known = old
+            crossed = gramian(stored, memory.vectors)[:, [slot for _, slot in old]]
+        columns = torch.tensor([slot for _, slot in known], dtype=torch.int64)
+        memory.products[index[:, None], columns] = crossed
+        memory.products[columns[:, None], index] = crossed.T
+
+    def _free_slots(self, count: int) -> Sequence[int]:
+        assert self._memory is not None
+        taken = set(self._slots.values())
+        free = [slot for slot in range(len(self._memory.vectors)) if slot not in taken]
+        if len(free) < count:
+            before = len(self._memory.vectors)
+            self._memory.grow(max(before + count - len(free), 2 * before))
+            free += range(before, len(self._memory.vectors))
+        return free[:count]

@@ -1,0 +1,8 @@
+"""One module for each rule."""
+
+from .fedavg import FedAvg
+from .fedhv import FedHV
+from .fedpcd import FedPCD
+from .uniform import Uniform
+
+__all__ = ["FedAvg", "FedHV", "FedPCD", "Uniform"]

@@ -1,0 +1,241 @@
+"""FedPCD: the FedAvg direction, bent only as much as every represented client needs."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from ..cohort import Cohort
+from ..errors import InfeasibleError
+from ..history import History, Represented
+from ..layout import Spec
+from ..linalg import (
+    INFEASIBLE_MARGIN,
+    feasibility_margin,
+    norm,
+    project_onto_halfspaces,
+    project_with_protection,
+    protectable,
+)
+from ..rule import Aggregation, Claims, Diagnostic, Rule
+from ._checks import check_server_lr
+from ._fedpcd_program import Program, Solution, diagnostics
+
+# a projected direction shorter than this part of the average's is noise: the only answer is zero
+COLLAPSED = 1e-8
+STALLED_ROUNDS_TO_WARN = 3
+
+
+class StalledWarning(RuntimeWarning):
+    """Several rounds in a row had no step that hurts nobody."""
+
+
+@dataclass(frozen=True)
+class FedPCDState:
+    """What FedPCD remembers.
+
+    :param history: Last update of every client seen in the last ``history`` rounds.
+    :param client_lr: The client learning rate each of them was made with.
+    :param stalled: Stalled rounds in a row, up to now.
+    """
+
+    history: History = field(default_factory=History)
+    client_lr: Mapping[int, float] = field(default_factory=dict)
+    stalled: int = 0
+
+
+@dataclass(frozen=True)
+class FedPCD(Rule[FedPCDState]):
+    r"""Priority-constrained aggregation: the admissible direction nearest to the FedAvg direction.
+
+    Every client of the round, and every client seen in the last ``history`` rounds, asks for a
+    :math:`\tau`-share of progress along its own direction :math:`v`: :math:`v^\top d \ge \tau
+    \lVert v\rVert^2`. The step is the projection of the average onto these half-spaces, at the
+    average's length; it is the average itself, bit for bit, when no client falls short.
+
+    :param tau: Share of progress, in ``[0, 1]``; one number, or one a client id.
+    :param history: For how many rounds an absent client stays represented, at least 0; :math:`H`.
+    :param infeasible: What to do when no direction gives every client progress. ``"average"`` takes
+        the FedAvg step for this round, as the parent method does; ``"protect"`` gives progress to
+        all clients that can have it and keeps the others from losing; ``"raise"`` stops.
+    :param normalize: Whether each client counts by its direction alone. ``False`` is an ablation.
+    :param primary: Whether to stay near the average. ``False`` is an ablation: the shortest
+        admissible direction.
+    :param eps: Added to lengths before dividing, in units of the pseudo-gradient.
+    :param server_lr: Factor of the step, positive; 1 is FedAvg's length.
+    :param history_dtype: Keep represented updates in this floating-point type, to save memory.
+
+    Deviations: the paper does not say what to do when the program is infeasible (the parent method
+    PCD takes the average), nor the scale of the server learning rate (here 1 is FedAvg's length).
+    """
+
+    tau: float | Sequence[float] = 0.02
+    history: int = 10
+    infeasible: Literal["average", "protect", "raise"] = "average"
+    normalize: bool = True
+    primary: bool = True
+    eps: float = 1e-8
+    server_lr: float = 1.0
+    history_dtype: Literal["float32", "bfloat16", "float16"] | None = None
+
+    paper = "Irshaid, Varam, AlHajri, preprint 2026, FedPCD"
+    state_types = (FedPCDState, History)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.tau, int | float):
+            object.__setattr__(self, "tau", tuple(float(value) for value in self.tau))
+        taus = self.tau if isinstance(self.tau, tuple) else (self.tau,)
+        if not taus or not all(0 <= value <= 1 for value in taus):
+            raise ValueError(f"`tau` must be in [0, 1]. Got {self.tau}.")
+        if not isinstance(self.history, int) or self.history < 0:
+            raise ValueError(f"`history` must be an integer of at least 0. Got {self.history!r}.")
+        if self.infeasible not in ("average", "protect", "raise"):
+            raise ValueError(
+                f"`infeasible` must be 'average', 'protect' or 'raise'. Got {self.infeasible!r}."
+            )
+        if not (self.primary or any(taus)):
+            raise ValueError(
+                "`tau` must be positive with `primary=False`. With tau = 0 the shortest admissible "
+                "direction is zero, and the model would never move."
+            )
+        if not 0 <= self.eps < math.inf:
+            raise ValueError(f"`eps` must be at least 0 and finite. Got {self.eps}.")
+        if self.history_dtype not in (None, "float32", "bfloat16", "float16"):
+            raise ValueError(
+                f"`history_dtype` must be 'float32', 'bfloat16', 'float16' or None. "
+                f"Got {self.history_dtype!r}."
+            )
+        check_server_lr(self.server_lr)
+
+    @property
+    def claims(self) -> Claims:
+        """No step against a client, at the average's length."""
+        return Claims(non_conflicting=True, scale_equivariant=self.eps == 0, keeps_mean_norm=True)
+
+    def init(self, spec: Spec) -> FedPCDState:
+        """An empty history.
+
+        :raises ValueError: If ``tau`` has one value a client, but not for each client.
+        """
+        if isinstance(self.tau, tuple) and len(self.tau) != spec.num_clients:
+            raise ValueError(
+                f"`tau` must be one number or one for each of {spec.num_clients} clients. "
+                f"Got {len(self.tau)}."
+            )
+        dtype = None if self.history_dtype is None else getattr(torch, self.history_dtype)
+        return FedPCDState(History(dtype=dtype))
+
+    def aggregate(self, state: FedPCDState, cohort: Cohort) -> Aggregation[FedPCDState]:
+        """Project the average onto the represented clients' half-spaces.
+
+        :raises InfeasibleError: If the program is infeasible and ``infeasible="raise"``.
+        """
+        recent = state.history.forget(before=cohort.round - self.history)
+        rows = recent.join(cohort)
+        rates = {**state.client_lr, **_client_lr(cohort)}
+        shares = torch.zeros(len(rows.client_ids), dtype=torch.float64)
+        shares[: len(cohort)] = cohort.shares
+        average = rows.combine(shares)
+        length = norm(average)
+        noise = torch.finfo(cohort.updates.dtype).eps * float(shares @ rows.lengths)
+        if length <= noise:  # opposite updates leave rounding errors, whose direction is nobody's
+            length = 0.0
+        program = self._program(rows, shares, length, rates)
+
+        solution = self._solve(program)
+        step = torch.zeros_like(cohort.updates[0])
+        if solution.outcome in ("average", "infeasible"):
+            step = self.server_lr * average.to(step.dtype)
+        elif solution.moves:
+            direction = rows.combine(program.target + solution.multipliers * program.scale)
+            size = norm(direction)
+            if size <= COLLAPSED * program.average_length:
+                solution = replace(solution, outcome="collapsed")
+            else:
+                step = self.server_lr * (direction * (length / size)).to(step.dtype)
+
+        stalled = state.stalled + 1 if solution.outcome == "stalled" else 0
+        seen = {**diagnostics(program, solution), "stalled_rounds": stalled}
+        if stalled >= STALLED_ROUNDS_TO_WARN:
+            _warn(stalled, seen)
+        kept = recent.record(cohort, rows) if self.history else recent
+        known = {client: rates[client] for client in kept.rounds}
+        return Aggregation(step, FedPCDState(kept, known, stalled), seen)
+
+    def _program(
+        self, rows: Represented, shares: Tensor, length: float, rates: Mapping[int, float]
+    ) -> Program:
+        """Steps 1 to 3: normalise rows and average; one margin a client."""
+        rate = torch.tensor([rates[client] for client in rows.client_ids], dtype=torch.float64)
+        if self.normalize:
+            # Delta / (|Delta| + eps client_lr) is the normalised pseudo-gradient
+            scale = 1 / (rows.lengths + self.eps * rate)
+            target = 1 / (length + self.eps * float(shares @ rate)) if length else 0.0
+        else:
+            scale, target = 1 / rate, 1 / float(shares @ rate) if length else 0.0
+        scale = torch.where(rows.lengths > 0, scale, 0.0)
+        tau = torch.tensor(self.tau, dtype=torch.float64)
+        if tau.dim():
+            tau = tau[list(rows.client_ids)]
+        return Program(
+            rows=rows,
+            scale=scale,
+            margins=tau * (scale * rows.lengths) ** 2,
+            average=target * shares,
+            average_length=target * length,
+            target=target * shares if self.primary else torch.zeros_like(shares),
+        )
+
+    def _solve(self, program: Program) -> Solution:
+        """Step 4, and what to do when it has no answer."""
+        nothing, gram = torch.zeros_like(program.scale), program.gram
+        if program.average_length == 0 or not program.short(program.target).any():
+            # without primary the target is zero; with tau = 0 it would then be the answer
+            outcome = "average" if program.average_length else "no-average"
+            return Solution(outcome, nothing, feasibility_margin(gram, program.margins > 0))
+        products = program.products(program.target)
+        projection = project_onto_halfspaces(gram, products, program.margins)
+        margin, fallbacks = projection.margin, projection.fallbacks
+        if projection.feasible:
+            found = projection.multipliers
+            return Solution("projected", found, margin, projection.method, fallbacks)
+        if self.infeasible == "average":
+            served = protectable(gram)  # to name those who cannot be given progress
+            return Solution("infeasible", nothing, margin, "none", fallbacks, served)
+        if self.infeasible == "raise":
+            raise InfeasibleError(
+                f"No direction gives all of clients {list(program.rows.client_ids)} progress: the "
+                f"feasibility margin {margin:.3g} is not above {INFEASIBLE_MARGIN:.0e}. Choose "
+                f'`infeasible="average"` or `"protect"`.'
+            )
+        answer = project_with_protection(gram, products, program.margins)
+        return Solution(
+            outcome="stalled" if answer.stalled else "protected",
+            multipliers=answer.coefficients,
+            margin=margin,
+            solver=answer.method,
+            fallbacks=fallbacks + answer.fallbacks,
+            protected=answer.protected,
+        )
+
+
+def _client_lr(cohort: Cohort) -> dict[int, float]:
+    """The rates the clients used; 1 where they did not say, so that updates count as they are."""
+    rates = cohort.fields.get("client_lr", torch.ones(len(cohort)))
+    return dict(zip(cohort.client_ids, rates.tolist(), strict=True))
+
+
+def _warn(stalled: int, seen: Mapping[str, Diagnostic]) -> None:
+    warnings.warn(
+        f"{stalled} rounds in a row had no step that makes no client worse. Clients without "
+        f"progress: {seen['unprotected']}. One client exactly opposite to the others can veto "
+        f'every step; `infeasible="average"` would go on.',
+        StalledWarning,
+        stacklevel=3,
+    )
