@@ -67,14 +67,17 @@ def load(path: Path | str, rule: Rule[Any]) -> TrainingState:
     try:
         header = json.loads(metadata[FORMAT])
         version, checksum, tree = (header[key] for key in ("version", "checksum", "tree"))
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise CheckpointError(f"{path} is damaged: its header cannot be read.") from error
     if version != VERSION:
         raise CheckpointError(f"{path} has format version {version}; this release reads {VERSION}.")
     if checksum != _checksum(tree, tensors):
         raise CheckpointError(f"{path} is damaged: its checksum does not match its content.")
     known = {t.__name__: t for t in (TrainingState, *allowed_state_types(rule))}
-    training = _decode(tree, tensors, known)
+    try:
+        training = _decode(tree, tensors, known)
+    except (KeyError, TypeError, ValueError, IndexError, RuntimeError) as error:
+        raise CheckpointError(f"{path} does not hold what this release writes: {error}.") from error
     if not isinstance(training, TrainingState):
         raise CheckpointError(f"{path} does not hold a training state.")
     return training
@@ -159,9 +162,12 @@ def _decode(node: Any, tensors: Mapping[str, Tensor], known: Mapping[str, type])
             f"{sorted(known)}. Load it with the rule it was saved with."
         )
     parts = _decode(node["fields"], tensors, known)
-    try:
-        return History.unpack(parts) if known[name] is History else known[name](**parts)
-    except (TypeError, ValueError, KeyError) as error:
+    if known[name] is History:
+        return History.unpack(parts)
+    found, wanted = set(parts), {part.name for part in fields(known[name])}
+    if found != wanted:
         raise CheckpointError(
-            f"The checkpoint's `{name}` does not fit this release: {error}."
-        ) from error
+            f"The checkpoint's `{name}` does not fit this release: it has {sorted(found)}, not "
+            f"{sorted(wanted)}."
+        )
+    return known[name](**parts)

@@ -48,12 +48,17 @@ class Executor(Protocol):
 
 
 @contextlib.contextmanager
-def single_threaded() -> Iterator[None]:
-    """One thread inside each tensor operation: their number can change the last bit of a sum."""
+def own_settings() -> Iterator[None]:
+    """PyTorch's settings as the library needs them, whatever the caller's are.
+
+    One thread inside each tensor operation, since their number can change the last bit of a sum;
+    and gradients, even if the caller is in a block without.
+    """
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        yield
+        with torch.inference_mode(mode=False), torch.enable_grad():
+            yield
     finally:
         torch.set_num_threads(before)
 
@@ -73,7 +78,7 @@ def serial(
     if not jobs:
         return []
     scratch = build(model, 0).to(jobs[0].params.device)
-    with single_threaded(), forbid_global_draws():
+    with own_settings(), forbid_global_draws():
         return [attempt(algorithm, job, scratch) for job in jobs]
 
 
@@ -114,9 +119,13 @@ class Threads:
 
         largest_first = sorted(jobs, key=lambda job: len(job.data), reverse=True)
         with (
-            single_threaded(),
+            own_settings(),
             forbid_global_draws(),
             ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,)) as pool,
         ):
             futures = {id(job): pool.submit(work, job) for job in largest_first}
-            return [futures[id(job)].result() for job in jobs]
+            try:
+                return [futures[id(job)].result() for job in jobs]
+            except BaseException:  # an interrupt waits for the jobs under way, not for the rest
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise

@@ -52,8 +52,17 @@ class Federation:
 
     @cached_property
     def spec(self) -> Spec:
-        """What rules may know of this federation."""
-        return Spec(Layout.of(build(self.model, 0)), len(self.clients), self.num_tasks)
+        """What rules may know of this federation.
+
+        :raises TypeError: If ``model`` gives the same object twice.
+        """
+        model = build(self.model, 0)
+        if build(self.model, 0) is model:
+            raise TypeError(
+                "`model` must make a new model at each call. It gave the same one twice, which "
+                "clients would train in each other's place."
+            )
+        return Spec(Layout.of(model), len(self.clients), self.num_tasks)
 
     def initial(self, seed: int) -> tuple[Tensor, dict[str, Tensor]]:
         """The parameters ``[dim]`` and other tensors that training starts from.
@@ -86,7 +95,7 @@ class Federation:
 
 def build(model: Callable[[], nn.Module], seed: int) -> nn.Module:
     """Call a model factory with seeded initialisation, leaving the global generator as it was."""
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]), torch.inference_mode(mode=False):
         torch.default_generator.manual_seed(seed)
         return model()
 

@@ -13,6 +13,8 @@ from .cohort import Cohort
 from .errors import NonFiniteError, StaleHistoryError
 from .linalg import combine, gramian
 
+_DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
+
 
 class _Memory:
     """Rows and inner products that successive histories of one run take turns to own."""
@@ -85,8 +87,8 @@ class History:
     """
 
     def __init__(self, *, dtype: torch.dtype | None = None) -> None:
-        if dtype is not None and not dtype.is_floating_point:
-            raise ValueError(f"`dtype` must be a floating-point type. Got {dtype}.")
+        if dtype is not None and dtype not in _DTYPES:
+            raise ValueError(f"`dtype` must be one of {_DTYPES}. Got {dtype}.")
         self._dtype = dtype
         self._memory: _Memory | None = None
         self._owner = 0
@@ -205,16 +207,21 @@ class History:
 
         :raises ValueError: If the parts do not fit together.
         """
-        name = packed["dtype"]
-        new = cls(dtype=None if name is None else getattr(torch, name))
+        dtypes = {str(t).removeprefix("torch."): t for t in _DTYPES}
+        new = cls(dtype=None if packed["dtype"] is None else dtypes[packed["dtype"]])
         clients, slots = packed["clients"], packed["slots"]
-        new._rounds = dict(zip(clients, packed["rounds"], strict=True))
-        new._slots = dict(zip(clients, slots, strict=True))
         vectors, products, capacity = packed["vectors"], packed["products"], packed["capacity"]
         if vectors is None:
             return new
-        if max(slots, default=-1) >= capacity or len(vectors) != len(clients):
-            raise ValueError("The parts of the packed history do not fit together.")
+        if not (isinstance(vectors, Tensor) and isinstance(products, Tensor)):
+            raise TypeError("the packed history's rows are no tensors")
+        new._rounds = dict(zip(clients, packed["rounds"], strict=True))
+        new._slots = dict(zip(clients, slots, strict=True))
+        fits = vectors.dim() == 2 and products.shape == (len(clients), len(clients))
+        if not (fits and len(vectors) == len(set(clients)) == len(set(slots)) <= capacity):
+            raise ValueError("the parts of the packed history do not fit together")
+        if any(not 0 <= slot < capacity for slot in slots):
+            raise ValueError("the packed history places a row outside its memory")
         new._memory = _Memory(
             vectors.new_zeros(capacity, vectors.shape[1]),
             products.new_zeros(capacity, capacity),

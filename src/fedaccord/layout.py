@@ -42,8 +42,19 @@ class Layout:
 
     @classmethod
     def of(cls, model: nn.Module) -> Layout:
-        """Read the layout of the parameters of ``model`` that require gradients."""
+        """Read the layout of the parameters of ``model`` that require gradients.
+
+        Parameters of different floating-point types share one vector of the widest.
+
+        :raises ValueError: If there is none, or one is complex.
+        """
         trainable = {name: p for name, p in model.named_parameters() if p.requires_grad}
+        for name, parameter in trainable.items():
+            if not parameter.is_floating_point():
+                raise ValueError(
+                    f"Trainable parameters must be real floating-point numbers. `{name}` is "
+                    f"{parameter.dtype}."
+                )
         return cls(tuple(trainable), tuple(tuple(p.shape) for p in trainable.values()))
 
     @cached_property

@@ -19,7 +19,7 @@ from .errors import (
     FedAccordError,
     NonFiniteError,
 )
-from .executors import ClientFailure, Executor, serial, single_threaded
+from .executors import ClientFailure, Executor, own_settings, serial
 from .federation import Federation
 from .linalg import combine, norm
 from .random import derive
@@ -72,7 +72,7 @@ def run_round(
     """
     ids = _checked_ids(client_ids, len(federation.clients))
     round_ = _Round(rule, federation, training, ids, local, seed, executor, policy or Policy())
-    with single_threaded():
+    with own_settings():
         try:
             aggregation = drive(rule.round(training.rule_state, training.params), round_.answer)
         except EmptyRoundError:

@@ -87,11 +87,13 @@ def test_a_foreign_safetensors_file_is_refused(tmp_path: Path):
         load(tmp_path / "c", FedAvg())
 
 
-def by_hand(path: Path, tree: object, version: int = 1) -> None:
+def by_hand(
+    path: Path, tree: object, *, version: int = 1, tensors: dict[str, torch.Tensor] | None = None
+) -> None:
     """A well-formed checkpoint that `save` would not write."""
     import fedaccord.checkpoint as module
 
-    tensors = {"0": torch.ones(1)}
+    tensors = tensors or {"0": torch.ones(1)}
     header = {"version": version, "tree": tree, "checksum": module._checksum(tree, tensors)}
     save_file(tensors, path, metadata={module.FORMAT: json.dumps(header)})
 
@@ -155,3 +157,57 @@ def test_the_trained_model_can_be_read_by_anyone(tmp_path: Path):
     save_model(tmp_path / "m.safetensors", model.state_dict())
     back = load_file(tmp_path / "m.safetensors")
     assert all(torch.equal(back[k], v) for k, v in model.state_dict().items())
+
+
+HISTORY = {
+    "clients": [0, 1],
+    "rounds": [3, 4],
+    "slots": [0, 1],
+    "capacity": 2,
+    "dtype": None,
+    "vectors": {"tensor": "0"},
+    "products": {"tensor": "1"},
+}
+
+
+def history_tree(**changes: object) -> object:
+    parts = {**HISTORY, **changes}
+    as_node = {k: {"tuple": v} if isinstance(v, list) else v for k, v in parts.items()}
+    return {"class": "History", "fields": {"mapping": list(as_node.items())}}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"dtype": "save"},
+        {"dtype": "int64"},
+        {"slots": [0, -1]},
+        {"slots": [0, 2]},
+        {"slots": [0, 0]},
+        {"slots": [0]},
+        {"capacity": 1},
+        {"capacity": "2"},
+        {"clients": [0, 0]},
+        {"vectors": {"tensor": "9"}},
+        {"products": {"tensor": "0"}},
+        {"vectors": 3},
+    ],
+    ids=str,
+)
+def test_a_history_that_cannot_be_is_refused(tmp_path: Path, changes: dict[str, object]):
+    tensors = {"0": torch.ones(2, 3), "1": torch.full((2, 2), 3.0).double()}
+    by_hand(tmp_path / "good", history_tree(), tensors=tensors)
+    with pytest.raises(CheckpointError, match="does not hold a training state"):
+        load(tmp_path / "good", FedPCD())  # the history itself is read
+    by_hand(tmp_path / "bad", history_tree(**changes), tensors=tensors)
+    with pytest.raises(CheckpointError, match="does not hold what this release writes"):
+        load(tmp_path / "bad", FedPCD())
+
+
+@pytest.mark.parametrize(
+    "tree", [None, 3, [], {}, {"class": None}, {"tensor": "9"}, {"mapping": 3}, {"tuple": None}]
+)
+def test_a_tree_of_another_kind_is_refused(tmp_path: Path, tree: object):
+    by_hand(tmp_path / "c", tree)
+    with pytest.raises(CheckpointError):
+        load(tmp_path / "c", FedPCD())

@@ -84,3 +84,21 @@ def test_a_missing_tensor_is_named():
 def test_a_spec_needs_clients_and_tasks():
     with pytest.raises(ValueError, match="num_tasks"):
         Spec(Layout(("a",), ((1,),)), 1, 0)
+
+
+def test_complex_parameters_are_refused():
+    net = nn.Module()
+    net.weight = nn.Parameter(torch.zeros(1, dtype=torch.complex64))
+    with pytest.raises(
+        ValueError, match="real floating-point numbers. `weight` is torch.complex64"
+    ):
+        Layout.of(net)
+
+
+def test_parameters_of_different_types_come_back_in_their_own():
+    net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1).double())
+    layout = Layout.of(net)
+    vector = layout.flatten(net)
+    layout.write(vector, net)
+    assert vector.dtype == torch.float64
+    assert [p.dtype for p in net.parameters()] == [torch.float32] * 2 + [torch.float64] * 2

@@ -279,6 +279,20 @@ def test_a_model_instance_is_refused():
         Federation(Point(), squared_distance, THREE.clients)
 
 
+def test_a_factory_that_gives_one_model_again_and_again_is_refused():
+    template = Point()
+    with pytest.raises(TypeError, match="gave the same one twice"):
+        start(FedAvg(), Federation(lambda: template, squared_distance, THREE.clients))
+
+
+@pytest.mark.parametrize("block", [torch.no_grad, torch.inference_mode])
+def test_training_works_inside_a_block_without_gradients(block):
+    (outside,) = simulate(FedPCD(), THREE, rounds=1, local=LOCAL)
+    with block():
+        (inside,) = simulate(FedPCD(), THREE, rounds=1, local=LOCAL)
+    assert torch.equal(outside.training.params, inside.training.params)
+
+
 def test_randomness_outside_the_seeds_reach_is_an_error():
     class Late(Rows):
         calls = 0

@@ -228,3 +228,19 @@ def test_the_lengths_of_rows_do_not_decide_who_is_protected():
 def test_a_large_constructed_cone_is_sorted_out(n):
     matrix, mask = _cone(0, inside=n - 20, outside=20, dim=2 * n)
     assert protectable(gram_of(matrix)).tolist() == mask.tolist()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_rows_that_cancel_only_up_to_float32_rounding_do_not_drag_others_along(seed):
+    # exact arithmetic on the rounded rows would find that hardly anyone can be protected
+    matrix, mask = _cone(seed, inside=10, outside=9, dim=8)
+    rounded = matrix.astype(np.float32).astype(np.float64)
+    start = np.random.default_rng(seed).standard_normal(8)
+    lengths = np.linalg.norm(rounded, axis=1)
+    point, answer = _project(rounded, start, 0.02 * lengths**2)
+    assert answer.protected[mask].all()
+    size = max(np.linalg.norm(point), np.linalg.norm(start))
+    progress = rounded @ point / lengths
+    protected = answer.protected.numpy()
+    assert (progress - 0.02 * lengths)[protected].min() >= -1e-6 * size
+    assert np.abs(progress[~protected]).max() <= 1e-6 * size

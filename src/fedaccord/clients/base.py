@@ -81,10 +81,11 @@ class Job:
         :raises ValueError: If ``losses`` gives another shape.
         """
         values = self.losses(model, batch)
-        if tuple(values.shape) != (self.num_tasks,):
+        shape = tuple(values.shape) if isinstance(values, Tensor) else type(values).__name__
+        if shape != (self.num_tasks,):
             raise ValueError(
-                f"`losses(model, batch)` must give one mean loss for each task, shape "
-                f"({self.num_tasks},). Got {tuple(values.shape)}. A single loss is "
+                f"`losses(model, batch)` must give one mean loss for each task, a tensor of shape "
+                f"({self.num_tasks},). Got {shape}. A single loss is "
                 f"`loss.reshape(1)`; several are `torch.stack(...)` with `num_tasks` set on the "
                 f"`Federation`."
             )

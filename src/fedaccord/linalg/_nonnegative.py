@@ -30,7 +30,7 @@ PIVOTING_SIZE = 150
 
 
 def rounding(num_terms: int) -> float:
-    """Return the share of its terms' total that a sum of so many cancelling terms keeps as noise."""
+    """Return the share of its terms' total that a sum of cancelling terms keeps as noise."""
     return float(np.finfo(np.float64).eps) * max(num_terms, 45)
 
 
@@ -120,8 +120,8 @@ def halfspace_residual(gram: Floats, gaps: Floats, scale: float) -> Callable[[Fl
     For multipliers :math:`x` the slacks are :math:`s = G x - b`; optimal means :math:`x \ge 0`,
     :math:`s \ge 0` and :math:`x_i s_i = 0`. The residual is the largest violation: ``|s_i|`` where
     :math:`x_i > 0`, the negative part of :math:`s_i` elsewhere. It is relative to the largest of
-    ``scale`` and :math:`\|A^\top x\|`, and, for a row whose terms cancel, to what rounding leaves of
-    them at least.
+    ``scale`` and :math:`\|A^\top x\|`, and, for a row whose terms cancel, to what rounding leaves
+    of them at least.
 
     :param gram: Gramian :math:`G` ``[n, n]`` of unit rows.
     :param gaps: :math:`b` ``[n]``, what each row misses at the start.

@@ -17,6 +17,10 @@ from ._halfspaces import Projection, project_onto_halfspaces
 from ._hull import INFEASIBLE_MARGIN
 from ._rows import Floats, Mask, as_gramian, as_vector, factor, unit_rows
 
+# A unit row of which no more than this is left outside the span of cancelling rows belongs to them:
+# the span itself is known to about INFEASIBLE_MARGIN only.
+NOTHING_LEFT = 10 * INFEASIBLE_MARGIN
+
 
 @dataclass(frozen=True)
 class ProtectedProjection:
@@ -52,8 +56,9 @@ def protectable(gram: Tensor) -> Tensor:
     :math:`P = \{i : a_i^\top d > 0 \text{ for some } d \in K\}`; one :math:`d \in K` serves them
     all. Row :math:`i` is outside exactly when :math:`-a_i` lies in the cone spanned by the rows.
 
-    The distance of :math:`-a_i / \|a_i\|` from that cone, or what it is for several rows at once,
-    counts as zero up to ``INFEASIBLE_MARGIN`` = 1e-7, as in ``feasibility_margin``.
+    Distances of unit rows count as zero up to ``INFEASIBLE_MARGIN`` = 1e-7, as in
+    ``feasibility_margin``, and up to 1e-6 between a row and the span of rows that cancel. The order
+    of the rows does not matter except for rows this near to the bounds.
 
     :param gram: Inner products ``[n, n]`` of the rows, positive semidefinite.
     :returns: Mask ``[n]`` of :math:`P`; false for rows of length zero.
@@ -84,14 +89,15 @@ def _split(coordinates: Floats) -> tuple[Mask, Floats]:
     while True:
         lengths = np.linalg.norm(reduced, axis=1)
         # What the span of the rows outside nearly contains is outside with them.
-        inside &= lengths > INFEASIBLE_MARGIN
+        inside &= lengths > NOTHING_LEFT
         if not inside.any():
             return inside, basis
         y, distance = _shortest_of_hull(reduced[inside] / lengths[inside, None])
         if distance > INFEASIBLE_MARGIN:
             return inside, basis
-        # -a_i is within distance / y_i of the cone of the others.
-        cancelled: Mask = (y > 0) & (distance <= INFEASIBLE_MARGIN * y)
+        # -a_i is within distance / y_i of the cone of the others. A row with a small share is left
+        # for later: it may make up for nothing but the rounding errors of the rows that cancel.
+        cancelled: Mask = (y >= 1e-4 * y.max()) & (distance <= INFEASIBLE_MARGIN * y)
         cancelled[np.argmax(y)] = True
         outside = np.flatnonzero(inside)[cancelled]
         basis = np.hstack([basis, _span(reduced[outside] / lengths[outside, None])])
@@ -149,7 +155,7 @@ def project_with_protection(gram: Tensor, products: Tensor, margins: Tensor) -> 
     coordinates = factor(rows.gram) if rows.kept.size else np.zeros((0, 0))
     unit_inner = inner[rows.kept] / rows.norms
     # Coordinates of the part of a_0 inside the span; the rest is orthogonal to every row.
-    target = np.linalg.lstsq(coordinates, unit_inner, rcond=None)[0]
+    target = np.linalg.lstsq(coordinates, unit_inner, rcond=None)[0].astype(np.float64)
     inside, basis = _split(coordinates)
     projection = _reduced_projection(
         coordinates, target, needed[rows.kept] / rows.norms, inside, basis

@@ -179,7 +179,9 @@ class FedPCD(Rule[FedPCDState]):
             target = 1 / (length + self.eps * float(shares @ rate)) if length else 0.0
         else:
             scale, target = 1 / rate, 1 / float(shares @ rate) if length else 0.0
-        scale = torch.where(rows.lengths > 0, scale, 0.0)
+        # a row whose squared length is below the smallest normal number has no direction left
+        tiny = torch.finfo(torch.float64).tiny
+        scale = torch.where((scale * rows.lengths) ** 2 >= tiny, scale, 0.0)
         tau = torch.tensor(self.tau, dtype=torch.float64)
         if tau.dim():
             tau = tau[list(rows.client_ids)]
