@@ -129,3 +129,10 @@ def test_a_value_too_large_for_the_dtype_is_an_error():
     history = History(dtype=torch.float16).record(make_cohort([[1e6, 0.0]]))
     with pytest.raises(NonFiniteError, match="overflows in round 0"):
         _ = history.updates
+
+
+def test_a_copy_of_a_history_of_zero_updates_goes_on_by_itself():
+    history = History().record(make_cohort([[0.0, 0.0]]))
+    copy = history.copy()
+    _ = history.record(make_cohort([[1.0, 0.0]], round=1)).updates
+    assert dict(copy.record(make_cohort([[0.0, 2.0]], round=1)).updates) != {}

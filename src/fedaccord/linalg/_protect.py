@@ -134,7 +134,7 @@ def project_with_protection(gram: Tensor, products: Tensor, margins: Tensor) -> 
     positive combination of these rows is zero; adding it changes nothing else.)
 
     Rows that are dependent only up to a rounding error of their entries count as dependent; the
-    constraints then hold to within ``INFEASIBLE_MARGIN`` of the lengths of the row and of the data.
+    constraints then hold to about ``INFEASIBLE_MARGIN`` of the lengths of the row and of the data.
     With rows that are dependent in float64, and for those inside when nobody is outside, they hold
     as exactly as those of ``project_onto_halfspaces``.
 

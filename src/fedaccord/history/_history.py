@@ -2,35 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from .cohort import Cohort
-from .errors import NonFiniteError, StaleHistoryError
-from .linalg import combine, gramian
+from ..cohort import Cohort
+from ..errors import NonFiniteError, StaleHistoryError
+from ..linalg import combine, gramian
+from ._memory import Memory
 
 _DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
-
-
-class _Memory:
-    """Rows and inner products that successive histories of one run take turns to own."""
-
-    def __init__(self, vectors: Tensor, products: Tensor) -> None:
-        self.vectors = vectors  # [capacity, dim]
-        self.products = products  # [capacity, capacity], float64
-        self.owner = 0
-
-    def grow(self, capacity: int) -> None:
-        before = len(self.vectors)
-        vectors = self.vectors.new_zeros(capacity, self.vectors.shape[1])
-        products = self.products.new_zeros(capacity, capacity)
-        vectors[:before] = self.vectors
-        products[:before, :before] = self.products
-        self.vectors, self.products = vectors, products
 
 
 @dataclass(frozen=True)
@@ -90,7 +74,7 @@ class History:
         if dtype is not None and dtype not in _DTYPES:
             raise ValueError(f"`dtype` must be one of {_DTYPES}. Got {dtype}.")
         self._dtype = dtype
-        self._memory: _Memory | None = None
+        self._memory: Memory | None = None
         self._owner = 0
         self._slots: dict[int, int] = {}
         self._rounds: dict[int, int] = {}
@@ -105,7 +89,11 @@ class History:
     def updates(self) -> Mapping[int, Tensor]:
         """A copy of each represented client's last update, ``[dim]``."""
         memory = self._settle()
-        return {c: memory.vectors[self._slots[c]].clone() for c in self.rounds} if memory else {}
+        return (
+            {c: memory.vectors[self._slots[c]].clone() for c in self.rounds}
+            if memory is not None
+            else {}
+        )
 
     def __len__(self) -> int:
         return len(self._rounds)
@@ -125,12 +113,10 @@ class History:
         if client_id not in self._rounds:
             raise KeyError(f"Client {client_id} is not in the history. It holds {[*self.rounds]}.")
         kept, slot = self._without({client_id}), self._slots[client_id]
-        memory = kept._memory
-        assert memory is not None  # a represented client has a row
-        memory.vectors[slot] = 0
-        memory.products[slot] = memory.products[:, slot] = 0
-        memory.owner += 1  # this history misses a row now: only the new one may go on
-        kept._owner = memory.owner
+        assert kept._memory is not None  # a represented client has a row
+        kept._memory.erase(slot)
+        # this history misses a row now: only the new one may go on
+        kept._owner = kept._memory.pass_on()
         return kept
 
     def absent(self, cohort: Cohort) -> dict[int, Tensor]:
@@ -151,8 +137,8 @@ class History:
         n, current = len(cohort), cohort.updates
         gram = torch.zeros(n + len(absent), n + len(absent), dtype=torch.float64)
         gram[:n, :n] = gramian(current)
-        vectors = memory.vectors if memory else current[:0]
-        if memory and absent:
+        vectors = memory.vectors if memory is not None else current[:0]
+        if memory is not None and absent:
             index = torch.tensor(slots)
             # whole memory, then columns: gathering rows first would copy them
             crossed = gramian(current, vectors)[:, index]
@@ -180,9 +166,8 @@ class History:
     def copy(self) -> History:
         """A history of its own memory, for going on twice from one point."""
         memory, new = self._settle(), self._without(set())
-        if memory:
-            new._memory = _Memory(memory.vectors.clone(), memory.products.clone())
-            new._owner = new._memory.owner
+        if memory is not None:
+            new._memory, new._owner = memory.clone(), 0
         return new
 
     def pack(self) -> dict[str, Any]:
@@ -195,10 +180,10 @@ class History:
             "rounds": tuple(self.rounds.values()),
             "slots": tuple(slots),
             # products may differ in their last bit with the number of rows they are taken over
-            "capacity": len(memory.vectors) if memory else 0,
+            "capacity": len(memory.vectors) if memory is not None else 0,
             "dtype": None if self._dtype is None else str(self._dtype).removeprefix("torch."),
-            "vectors": memory.vectors[index] if memory else None,
-            "products": memory.products[index][:, index] if memory else None,
+            "vectors": memory.vectors[index] if memory is not None else None,
+            "products": memory.products[index][:, index] if memory is not None else None,
         }
 
     @classmethod
@@ -222,13 +207,8 @@ class History:
             raise ValueError("the parts of the packed history do not fit together")
         if any(not 0 <= slot < capacity for slot in slots):
             raise ValueError("the packed history places a row outside its memory")
-        new._memory = _Memory(
-            vectors.new_zeros(capacity, vectors.shape[1]),
-            products.new_zeros(capacity, capacity),
-        )
-        index = torch.tensor(slots, dtype=torch.int64)
-        new._memory.vectors[index] = vectors
-        new._memory.products[index[:, None], index] = products
+        new._memory = Memory.like(vectors, capacity=capacity)
+        new._memory.write(slots, vectors, products, (), products[:, :0])
         return new
 
     def _without(self, clients: set[int]) -> History:
@@ -238,7 +218,7 @@ class History:
         new._rounds = {c: seen for c, seen in self._rounds.items() if c not in clients}
         return new
 
-    def _settle(self) -> _Memory | None:
+    def _settle(self) -> Memory | None:
         """Check that the memory is still this history's, and write what is pending."""
         if self._memory is not None and self._memory.owner != self._owner:
             raise StaleHistoryError(
@@ -260,41 +240,19 @@ class History:
                 f"{cohort.round}. Use bfloat16 or float32."
             )
         if self._memory is None:
-            self._memory = _Memory(
-                stored.new_zeros(0, stored.shape[1]), torch.zeros(0, 0, dtype=torch.float64)
-            )
-            self._owner = self._memory.owner
+            self._memory, self._owner = Memory.like(stored), 0
         memory = self._memory
-        slots = self._free_slots(len(pending.kept))
-        memory.owner += 1
-        self._owner = memory.owner
+        slots = memory.claim(set(self._slots.values()), len(pending.kept))
+        self._owner = memory.pass_on()
         if not slots:
             return
-        old = [(c, slot) for c, slot in self._slots.items()]
+        others = dict(self._slots)
         self._slots |= {cohort.client_ids[i]: s for i, s in zip(pending.kept, slots, strict=True)}
-        index = torch.tensor(slots)
-        memory.vectors[index] = stored
-        memory.products[index] = memory.products[:, index] = 0
         if stored.dtype == rows.dtype:
             row_of = {c: i for i, c in enumerate(represented.client_ids)}
-            kept = torch.tensor(pending.kept)
-            memory.products[index[:, None], index] = represented.gram[kept][:, kept]
-            known = [(row_of[c], slot) for c, slot in old if c in row_of]
-            crossed = represented.gram[kept][:, [row for row, _ in known]]
+            products = represented.gram[list(pending.kept)]
+            own, crossed = products[:, list(pending.kept)], products[:, [row_of[c] for c in others]]
         else:  # the rounded rows have other products
-            memory.products[index[:, None], index] = gramian(stored)
-            known = old
-            crossed = gramian(stored, memory.vectors)[:, [slot for _, slot in old]]
-        columns = torch.tensor([slot for _, slot in known], dtype=torch.int64)
-        memory.products[index[:, None], columns] = crossed
-        memory.products[columns[:, None], index] = crossed.T
-
-    def _free_slots(self, count: int) -> Sequence[int]:
-        assert self._memory is not None
-        taken = set(self._slots.values())
-        free = [slot for slot in range(len(self._memory.vectors)) if slot not in taken]
-        if len(free) < count:
-            before = len(self._memory.vectors)
-            self._memory.grow(max(before + count - len(free), 2 * before))
-            free += range(before, len(self._memory.vectors))
-        return free[:count]
+            own = gramian(stored)
+            crossed = gramian(stored, memory.vectors)[:, list(others.values())]
+        memory.write(slots, stored, own, tuple(others.values()), crossed)
