@@ -16,8 +16,8 @@ SOURCE = Path(__file__).parents[1] / "src" / "fedaccord"
 LAYERS = (
     ("errors", "random"),
     ("layout",),
-    ("cohort",),
-    ("linalg", "history", "clients"),
+    ("reply", "cohort"),
+    ("linalg", "history", "buffers", "clients"),
     ("rule",),
     ("rules",),
     ("federation", "samplers", "training", "executors", "round", "simulation", "calibration"),

@@ -14,7 +14,7 @@ from .clients import (
     LocalTraining,
     Losses,
 )
-from .cohort import Cohort, Policy, Reply
+from .cohort import Cohort
 from .errors import (
     CheckpointError,
     ClientFailedError,
@@ -34,6 +34,7 @@ from .executors import Threads, serial
 from .federation import Federation
 from .history import History
 from .layout import Layout, Spec
+from .reply import Policy, Reply
 from .round import drive, run_round
 from .rule import Aggregation, Claims, Request, Rule, StatelessRule
 from .rules import FedAvg, FedHV, FedPCD, Uniform

@@ -12,50 +12,8 @@ import torch
 from torch import Tensor
 
 from .errors import EmptyRoundError, MalformedReplyError, MissingFieldError, NonFiniteError
-from .layout import Layout, Spec
-
-
-@dataclass(frozen=True)
-class Policy:
-    """What to do with contributions that cannot be used and with rounds that have none.
-
-    :param on_invalid: ``"raise"`` stops at the first contribution that is non-finite, malformed or
-        failed, before anything has changed. ``"drop"`` goes on exactly as if that client had not
-        been asked; the record lists it.
-    :param on_empty: ``"raise"`` stops when no contribution is left or the total weight is zero.
-        ``"skip"`` keeps model and rule state and marks the round as empty.
-    :raises ValueError: If a value is none of these.
-    """
-
-    on_invalid: Literal["raise", "drop"] = "raise"
-    on_empty: Literal["raise", "skip"] = "raise"
-
-    def __post_init__(self) -> None:
-        for name, allowed in (("on_invalid", ("raise", "drop")), ("on_empty", ("raise", "skip"))):
-            if getattr(self, name) not in allowed:
-                raise ValueError(f"`{name}` must be in {allowed}. Got {getattr(self, name)!r}.")
-
-
-@dataclass(frozen=True)
-class Reply:
-    """One client's answer to one request.
-
-    :param client_id: The client; its data's index, not its position in a round.
-    :param num_examples: Size of its training set, at least 0.
-    :param fields: What it reports: ``update`` ``[dim]`` (local minus received parameters),
-        ``loss`` ``[]`` and ``task_loss`` ``[m]`` (of the received model, before training),
-        ``client_lr`` ``[]``, ``train_loss`` ``[]``, ``task_update`` ``[m, dim]``.
-    :raises ValueError: If the id or the number is negative.
-    """
-
-    client_id: int
-    num_examples: int
-    fields: Mapping[str, Tensor]
-
-    def __post_init__(self) -> None:
-        for name in ("client_id", "num_examples"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"`{name}` must not be negative. Got {getattr(self, name)}.")
+from .layout import Layout
+from .reply import Reply
 
 
 @dataclass(frozen=True)
@@ -212,46 +170,6 @@ class Cohort:
                 "Rules that work per layer need the layout. Pass `layout=` to `Cohort.stack`."
             )
         return self.layout.blocks
-
-
-def screen(
-    reply: Reply, *, spec: Spec, needs: Sequence[str], phase: str = "train"
-) -> MissingFieldError | MalformedReplyError | NonFiniteError | None:
-    """Say what makes one reply unusable, or nothing if it can be used.
-
-    The simulator and the Flower strategy ask this before :meth:`Cohort.stack`, so that one client's
-    mistake can be attributed to it instead of failing the round.
-
-    :param reply: The reply.
-    :param spec: Gives the shapes of ``update``, ``task_loss`` and ``task_update``.
-    :param needs: Fields the rule needs; others may be there too.
-    :param phase: What was asked, for the message.
-    """
-    shapes: dict[str, tuple[int, ...]] = {
-        "update": (spec.dim,),
-        "loss": (),
-        "train_loss": (),
-        "client_lr": (),
-        "task_loss": (spec.num_tasks,),
-        "task_update": (spec.num_tasks, spec.dim),
-    }
-    who = f"client {reply.client_id}"
-    if missing := [name for name in needs if name not in reply.fields]:
-        return MissingFieldError(
-            f"The rule needs {list(needs)} in phase '{phase}', but {who} did not report {missing}. "
-            f"It reported {sorted(reply.fields)}."
-        )
-    for name, value in reply.fields.items():
-        if name in shapes and tuple(value.shape) != shapes[name]:
-            return MalformedReplyError(
-                f"`{name}` must have shape {shapes[name]}. Got {tuple(value.shape)} from {who}."
-            )
-        if not torch.isfinite(value).all():
-            return NonFiniteError(
-                f"Every contribution must be finite. `{name}` contains NaN or infinity at {who}. "
-                f'Lower the learning rate, or drop such clients with `Policy(on_invalid="drop")`.'
-            )
-    return None
 
 
 def _check_alike(replies: Sequence[Reply], layout: Layout | None, round: int) -> None:

@@ -10,6 +10,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from .buffers import beside, write
 from .clients import ClientData, Losses
 from .layout import Layout, Spec
 from .random import derive
@@ -86,10 +87,7 @@ class Federation:
         """A model holding the given parameters and other tensors, in evaluation mode."""
         model = build(self.model, 0).to(self.device)
         self.spec.layout.write(params, model)
-        tensors = {**dict(model.named_parameters()), **dict(model.named_buffers())}
-        with torch.no_grad():
-            for name, value in buffers.items():
-                tensors[name].copy_(value)
+        write(buffers, model)
         return model.eval()
 
 
@@ -98,11 +96,3 @@ def build(model: Callable[[], nn.Module], seed: int) -> nn.Module:
     with torch.random.fork_rng(devices=[]), torch.inference_mode(mode=False):
         torch.default_generator.manual_seed(seed)
         return model()
-
-
-def beside(model: nn.Module, layout: Layout) -> dict[str, Tensor]:
-    """Copies of a model's frozen parameters and buffers, by name."""
-    tensors = {**dict(model.named_parameters()), **dict(model.named_buffers())}
-    return {
-        name: value.detach().clone() for name, value in tensors.items() if name not in layout.blocks
-    }

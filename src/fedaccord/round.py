@@ -10,8 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .buffers import merge
 from .clients import ClientAlgorithm, ClientResult, ClientState, Job, LocalTraining
-from .cohort import Cohort, Policy, Reply, screen
+from .cohort import Cohort
 from .errors import (
     ClientFailedError,
     ContributionError,
@@ -21,8 +22,9 @@ from .errors import (
 )
 from .executors import ClientFailure, Executor, own_settings, serial
 from .federation import Federation
-from .linalg import combine, norm
+from .linalg import norm
 from .random import derive
+from .reply import Policy, Reply, screen
 from .rule import Aggregation, Diagnostic, Flow, Request, Rule, S
 from .training import RoundResult, TrainingState
 
@@ -143,17 +145,17 @@ class _Round:
                 f"The model must stay finite. The step of round {self._training.round} has length "
                 f"{length:.3g}. Lower `lr` or `server_lr`."
             )
+        trained = dict(sorted(self._buffers.items()))
         local = self._federation.buffers == "local"
+        shared = merge(list(trained.values())) if trained and not local else {}
+        own = {client: kept for client, (_, kept) in trained.items()} if local else {}
         after = TrainingState(
             round=self._training.round + 1,
             params=params,
             rule_state=aggregation.state,
             client_states=self._client_states,
-            buffers=self._training.buffers if local else self._averaged_buffers(),
-            client_buffers={
-                **self._training.client_buffers,
-                **({c: kept for c, (_, kept) in self._buffers.items()} if local else {}),
-            },
+            buffers={**self._training.buffers, **shared},
+            client_buffers={**self._training.client_buffers, **own},
         )
         return self.result(after, aggregation.diagnostics, step_norm=length)
 
@@ -226,25 +228,6 @@ class _Round:
         if result.buffers:
             self._buffers[client] = (result.num_examples, result.buffers)
         return reply
-
-    def _averaged_buffers(self) -> Mapping[str, Tensor]:
-        """Statistics by example share, counters by maximum; frozen parameters stay put."""
-        if not self._buffers:
-            return self._training.buffers
-        counts = torch.tensor(
-            [self._buffers[c][0] for c in sorted(self._buffers)], dtype=torch.float64
-        )
-        shares = counts / counts.sum() if counts.any() else torch.full_like(counts, 1 / len(counts))
-        averaged = dict(self._training.buffers)
-        kept = [self._buffers[c][1] for c in sorted(self._buffers)]
-        for name in kept[0]:
-            values = torch.stack([buffers[name] for buffers in kept])
-            if values.is_floating_point():
-                flat = combine(values.reshape(len(values), -1), shares)
-                averaged[name] = flat.to(values.dtype).reshape(values.shape[1:])
-            else:
-                averaged[name] = values.max(0).values
-        return averaged
 
 
 def _restore(

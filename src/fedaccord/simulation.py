@@ -8,11 +8,11 @@ from typing import Any
 from torch import Tensor
 
 from .clients import LocalSGD, LocalTraining
-from .cohort import Policy
 from .errors import MissingFieldError
 from .executors import Executor, serial
 from .federation import Federation
 from .random import generator
+from .reply import Policy
 from .round import run_round
 from .rule import Rule
 from .samplers import Sampler

@@ -9,6 +9,7 @@ from typing import Literal, Protocol, TypeAlias, runtime_checkable
 import torch
 from torch import Tensor, nn
 
+from .. import buffers
 from ..layout import Layout
 from ..random import generator
 
@@ -94,10 +95,7 @@ class Job:
     def load(self, model: nn.Module) -> None:
         """Put the received parameters, frozen parameters and buffers into ``model``."""
         self.layout.write(self.params, model)
-        tensors = {**dict(model.named_parameters()), **dict(model.named_buffers())}
-        with torch.no_grad():
-            for name, value in self.buffers.items():
-                tensors[name].copy_(value)
+        buffers.write(self.buffers, model)
 
 
 @dataclass(frozen=True)

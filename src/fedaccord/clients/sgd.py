@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from ..buffers import trained_buffers
 from .base import Batch, ClientResult, Descent, Job
 from .randomness import SeededOperations
 from .report import report_losses
@@ -102,16 +103,11 @@ class LocalSGD:
         fields["update"] = descent.params - job.params
         fields["client_lr"] = torch.tensor(descent.client_lr, dtype=torch.float64)
         fields["train_loss"] = descent.train_loss
-        persistent = model.state_dict()
         return ClientResult(
             fields=fields,
             num_examples=len(job.data),
             state=job.state,
-            buffers={
-                name: buffer.detach().clone()
-                for name, buffer in model.named_buffers()
-                if name in persistent
-            },
+            buffers=trained_buffers(model),
         )
 
     def descend(

@@ -3,6 +3,8 @@
 Rows may be as long as a model; everything else works on their Gramian ``[n, n]``.
 """
 
+from __future__ import annotations
+
 from ._dense import combine, gramian, norm
 from ._halfspaces import Projection, project_onto_halfspaces
 from ._hull import INFEASIBLE_MARGIN, feasibility_margin
