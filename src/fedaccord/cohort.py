@@ -67,7 +67,7 @@ class Cohort:
         :param seed: The run's seed.
         :param layout: If given, every ``update`` must have its ``dim``.
         :param non_finite: Whether NaN and infinity raise or drop the client.
-        :raises EmptyRoundError: If no reply is left.
+        :raises EmptyRoundError: If no reply is left, or none has any example.
         :raises MalformedReplyError: If an id repeats, or fields, shapes or dtypes differ.
         :raises NonFiniteError: If a field holds NaN or infinity and ``non_finite="raise"``.
         """
@@ -92,6 +92,7 @@ class Cohort:
             why = f" Dropped: {dropped}." if dropped else ""
             raise EmptyRoundError(f"Round {round} has no contribution left to aggregate.{why}")
         _check_alike(kept, layout, round)
+        check_examples([reply.client_id for reply in kept], [r.num_examples for r in kept], round)
         return cls(
             client_ids=tuple(reply.client_id for reply in kept),
             num_examples=torch.tensor([reply.num_examples for reply in kept]),
@@ -151,13 +152,8 @@ class Cohort:
 
         :raises EmptyRoundError: If the clients hold no example at all.
         """
-        total = int(self.num_examples.sum())
-        if total == 0:
-            raise EmptyRoundError(
-                f"Weights by number of examples need at least one example. In round {self.round} "
-                f"the total weight is zero: clients {list(self.client_ids)} have 0 examples each."
-            )
-        return self.num_examples.to(torch.float64) / total
+        check_examples(self.client_ids, self.num_examples.tolist(), self.round)
+        return self.num_examples.to(torch.float64) / int(self.num_examples.sum())
 
     @property
     def blocks(self) -> Mapping[str, slice]:
@@ -170,6 +166,18 @@ class Cohort:
                 "Rules that work per layer need the layout. Pass `layout=` to `Cohort.stack`."
             )
         return self.layout.blocks
+
+
+def check_examples(client_ids: Sequence[int], num_examples: Sequence[int], round: int) -> None:
+    """Refuse a round in which no client holds any example.
+
+    :raises EmptyRoundError: If all numbers are zero.
+    """
+    if not any(num_examples):
+        raise EmptyRoundError(
+            f"At least one client must have examples. In round {round} the total weight is zero: "
+            f"clients {list(client_ids)} have 0 examples each."
+        )
 
 
 def _check_alike(replies: Sequence[Reply], layout: Layout | None, round: int) -> None:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from .buffers import merge
 from .clients import ClientAlgorithm, ClientResult, ClientState, Job, LocalTraining
-from .cohort import Cohort
+from .cohort import Cohort, check_examples
 from .errors import (
     ClientFailedError,
     ContributionError,
@@ -110,11 +110,14 @@ class _Round:
         self._failures: dict[int, str] = {}
         self._client_states = dict(training.client_states)
         self._buffers: dict[int, tuple[int, Mapping[str, Tensor]]] = {}
-        self._without = tuple(c for c in client_ids if len(federation.clients[c]) == 0)
+        self._not_asked = {c for c in client_ids if len(federation.clients[c]) == 0}
+        self._without = set(self._not_asked)
 
     def answer(self, request: Request) -> Cohort:
         """Send a request to every client that is still with us, and stack the replies."""
-        asked = [c for c in self._ids if c not in self._failures and c not in self._without]
+        asked = [c for c in self._ids if c not in self._failures and c not in self._not_asked]
+        if not asked and not self._failures:
+            check_examples(self._ids, [0] * len(self._ids), self._training.round)
         jobs = [self._job(client, request) for client in asked]
         algorithm: ClientAlgorithm = self._algorithms[request.phase]
         results = self._executor(algorithm, jobs, self._federation.model)
@@ -173,7 +176,7 @@ class _Round:
             client_ids=self._ids,
             diagnostics=diagnostics,
             failures=self._failures,
-            without_examples=self._without,
+            without_examples=tuple(sorted(self._without)),
             empty=empty,
             step_norm=step_norm,
         )
@@ -225,6 +228,8 @@ class _Round:
             self._client_states.pop(client, None)
         else:
             self._client_states[client] = result.state
+        if result.num_examples == 0:
+            self._without.add(client)
         if result.buffers:
             self._buffers[client] = (result.num_examples, result.buffers)
         return reply

@@ -41,7 +41,8 @@ class RoundResult:
     :param client_ids: The clients asked, sorted.
     :param diagnostics: What the rule saw and did.
     :param failures: Clients whose contribution was not used, and why.
-    :param without_examples: Clients that were not asked because they hold no data.
+    :param without_examples: Clients that hold no data and were not asked, and those that said so in
+        their reply, which count nothing where rules weight by examples.
     :param empty: Whether nothing could be aggregated, so that the model stayed as it was.
     :param step_norm: Length of the step.
     """
