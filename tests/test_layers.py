@@ -25,6 +25,7 @@ LAYERS = (
     ("models", "metrics", "data"),
     ("plots", "experiments"),
     ("cli",),
+    ("__main__",),
 )
 ORDER = [unit for layer in LAYERS for unit in layer]
 

@@ -37,7 +37,7 @@ from .layout import Layout, Spec
 from .reply import Policy, Reply
 from .round import drive, run_round
 from .rule import Aggregation, Claims, Request, Rule, StatelessRule
-from .rules import FedAvg, FedHV, FedPCD, Uniform
+from .rules import FedAvg, FedHV, FedPCD, StalledWarning, Uniform
 from .samplers import SizeProportionalSampler, UniformSampler
 from .simulation import check, simulate, start
 from .training import RoundResult, TrainingState
@@ -80,6 +80,7 @@ __all__ = [
     "SolverError",
     "Spec",
     "StaleHistoryError",
+    "StalledWarning",
     "StatelessRule",
     "Threads",
     "TrainingState",

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from .errors import EmptyRoundError, MalformedReplyError, MissingFieldError, NonFiniteError
 from .layout import Layout
-from .reply import Reply
+from .reply import Reply, not_finite
 
 
 @dataclass(frozen=True)
@@ -76,18 +76,18 @@ class Cohort:
         kept: list[Reply] = []
         dropped: dict[int, str] = {}
         for reply in sorted(replies, key=lambda reply: reply.client_id):
-            bad = [name for name, value in reply.fields.items() if not torch.isfinite(value).all()]
-            reason = f"`{bad[0]}` contains NaN or infinity" if bad else ""
-            if bad and non_finite == "raise":
+            found = (not_finite(name, value, layout) for name, value in reply.fields.items())
+            reason = next((what for what in found if what is not None), None)
+            if reason is None:
+                kept.append(reply)
+                continue
+            if non_finite == "raise":
                 raise NonFiniteError(
                     f"Every contribution must be finite. In round {round}, {reason} at client "
                     f"{reply.client_id}. Lower the learning rate, or drop such clients with "
                     f'`Policy(on_invalid="drop")`.'
                 )
-            if bad:
-                dropped[reply.client_id] = reason
-            else:
-                kept.append(reply)
+            dropped[reply.client_id] = reason
         if not kept:
             why = f" Dropped: {dropped}." if dropped else ""
             raise EmptyRoundError(f"Round {round} has no contribution left to aggregate.{why}")

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from .errors import MalformedReplyError, MissingFieldError, NonFiniteError
-from .layout import Spec
+from .layout import Layout, Spec
 
 
 @dataclass(frozen=True)
@@ -88,9 +88,26 @@ def screen(
             return MalformedReplyError(
                 f"`{name}` must have shape {shapes[name]}. Got {tuple(value.shape)} from {who}."
             )
-        if not torch.isfinite(value).all():
+        if (what := not_finite(name, value, spec.layout)) is not None:
             return NonFiniteError(
-                f"Every contribution must be finite. `{name}` contains NaN or infinity at {who}. "
-                f'Lower the learning rate, or drop such clients with `Policy(on_invalid="drop")`.'
+                f"Every contribution must be finite. {what} at {who}. Lower the learning rate, or "
+                f'drop such clients with `Policy(on_invalid="drop")`.'
             )
     return None
+
+
+def not_finite(name: str, value: Tensor, layout: Layout | None) -> str | None:
+    """Say where a field contains NaN or infinity, or nothing if it is finite.
+
+    :param name: The field.
+    :param value: Its value.
+    :param layout: If given, an update's parameter is named.
+    """
+    finite = torch.isfinite(value)
+    if finite.all():
+        return None
+    if name == "update" and layout is not None and value.shape == (layout.dim,):
+        first = int((~finite).nonzero()[0])
+        parameter = next(p for p, block in layout.blocks.items() if first < block.stop)
+        return f"`{name}` contains NaN or infinity in parameter `{parameter}`"
+    return f"`{name}` contains NaN or infinity"

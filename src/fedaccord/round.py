@@ -24,7 +24,7 @@ from .executors import ClientFailure, Executor, own_settings, serial
 from .federation import Federation
 from .linalg import norm
 from .random import derive
-from .reply import Policy, Reply, screen
+from .reply import Policy, Reply, not_finite, screen
 from .rule import Aggregation, Diagnostic, Flow, Request, Rule, S
 from .training import RoundResult, TrainingState
 
@@ -126,8 +126,13 @@ class _Round:
             reply = self._accept(client, result, request.phase)
             if reply is not None:
                 replies.append(reply)
+        if not replies:
+            lost = "; ".join(self._failures.values())
+            raise EmptyRoundError(
+                f"Round {self._training.round} has no contribution left to aggregate. {lost}"
+            )
         # what one client reports beyond the others is of no use to a rule
-        common = set.intersection(*(set(reply.fields) for reply in replies)) if replies else set()
+        common = set.intersection(*(set(reply.fields) for reply in replies))
         return Cohort.stack(
             [
                 replace(reply, fields={k: v for k, v in reply.fields.items() if k in common})
@@ -175,6 +180,7 @@ class _Round:
             training=after,
             client_ids=self._ids,
             diagnostics=diagnostics,
+            num_examples={c: len(self._federation.clients[c]) for c in self._ids},
             failures=self._failures,
             without_examples=tuple(sorted(self._without)),
             empty=empty,
@@ -215,6 +221,11 @@ class _Round:
             reply = Reply(client, result.num_examples, result.fields)
             needs = self._needs.get(phase, ())
             problem = screen(reply, spec=self._federation.spec, needs=needs, phase=phase)
+            for name, buffer in result.buffers.items():
+                if problem is None and (what := not_finite(name, buffer, None)) is not None:
+                    problem = NonFiniteError(
+                        f"Buffers must stay finite. {what} at client {client}."
+                    )
             cause = None
         if problem is not None:
             if self.policy.on_invalid == "raise":

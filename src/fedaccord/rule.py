@@ -106,7 +106,8 @@ class Rule(ABC, Generic[S]):
 
     def client_algorithms(self, local: LocalTraining) -> Mapping[str, ClientAlgorithm]:
         """What clients do in each phase: by default they train, and report losses if needed."""
-        if {"loss", "task_loss"} & set(self.needs["train"]):
+        losses = {"loss", "task_loss"} & set(self.needs["train"])
+        if losses - set(local.reports):
             local = local.reporting("all")
         return {"train": local}
 

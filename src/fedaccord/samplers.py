@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Protocol
 
 import torch
@@ -37,8 +37,9 @@ def _check(count: int | None, fraction: float | None) -> None:
 
 def _size(count: int | None, fraction: float | None, num_clients: int) -> int:
     if fraction is not None:
-        # rounds to the nearest, half up: int(0.29 * 100) would be 28
-        return max(1, math.floor(fraction * num_clients + 0.5))
+        # the fraction as it is written: in binary, 0.29 * 100 is below 29
+        exact = Decimal(repr(float(fraction))) * num_clients
+        return max(1, int(exact.to_integral_value(ROUND_HALF_UP)))
     assert count is not None
     if count > num_clients:
         raise ValueError(

@@ -40,6 +40,7 @@ class RoundResult:
     :param training: The state after the round.
     :param client_ids: The clients asked, sorted.
     :param diagnostics: What the rule saw and did.
+    :param num_examples: Size of each of these clients' training sets, by id.
     :param failures: Clients whose contribution was not used, and why.
     :param without_examples: Clients that hold no data and were not asked, and those that said so in
         their reply, which count nothing where rules weight by examples.
@@ -50,6 +51,7 @@ class RoundResult:
     training: TrainingState
     client_ids: tuple[int, ...]
     diagnostics: Mapping[str, Diagnostic]
+    num_examples: Mapping[int, int] = field(default_factory=dict)
     failures: Mapping[int, str] = field(default_factory=dict)
     without_examples: tuple[int, ...] = ()
     empty: bool = False

@@ -21,7 +21,7 @@ from fedaccord.clients import LocalSGD
 BY_DEFAULT = {
     name: rule()
     for name in rules.__all__
-    if isinstance(rule := getattr(rules, name), type)
+    if is_dataclass(rule := getattr(rules, name))
     and all(f.default is not MISSING or f.default_factory is not MISSING for f in fields(rule))
 }
 RULES: dict[str, Rule[Any]] = {
@@ -232,6 +232,6 @@ def test_local_sgd_reports_what_the_rule_needs(rule: Rule[Any]):
     check(rule, LocalSGD())
 
 
-@pytest.mark.parametrize("name", [n for n in rules.__all__ if isinstance(getattr(rules, n), type)])
+@pytest.mark.parametrize("name", [n for n in rules.__all__ if is_dataclass(getattr(rules, n))])
 def test_every_rule_is_in_the_battery(name: str):
     assert any(isinstance(rule, getattr(rules, name)) for rule in RULES.values())

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from common import make_cohort, spec
-from fedaccord import FedAvg, FedPCD, InfeasibleError
-from fedaccord.rules.fedpcd import StalledWarning
+from fedaccord import FedAvg, FedPCD, InfeasibleError, StalledWarning
 
 
 def angles(*degrees: float) -> Tensor:
@@ -245,3 +244,10 @@ def test_impossible_settings_are_refused(arguments: dict[str, object], message: 
 def test_one_tau_a_client_needs_one_for_each():
     with pytest.raises(ValueError, match="one for each of 10 clients. Got 2"):
         FedPCD(tau=[0.1, 0.2]).init(spec(num_clients=10))
+
+
+def test_rounds_must_advance():
+    rule = FedPCD()
+    state = rule.aggregate(rule.init(spec()), make_cohort([[1.0, 0.0]])).state
+    with pytest.raises(ValueError, match="Got round 0 after round 0. Pass `round=`"):
+        rule.aggregate(state, make_cohort([[0.0, 1.0]]))

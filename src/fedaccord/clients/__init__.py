@@ -11,6 +11,8 @@ from .base import (
     LocalTraining,
     Losses,
 )
+from .randomness import SeededOperations
+from .report import report_losses
 from .sgd import LocalSGD
 
 __all__ = [
@@ -24,4 +26,6 @@ __all__ = [
     "LocalSGD",
     "LocalTraining",
     "Losses",
+    "SeededOperations",
+    "report_losses",
 ]

@@ -83,8 +83,9 @@ def forbid_global_draws() -> Iterator[None]:
     if not torch.equal(before, torch.random.get_rng_state()):
         raise UncontrolledRandomnessError(
             "Client work must not draw from PyTorch's global generator: the run's seed does not "
-            "reach it. Something drew from it after a first minibatch without random operations. "
-            "Draw in every minibatch or in none, or pass a generator of your own."
+            "reach it. Something drew from it outside `SeededOperations`, or after a first "
+            "minibatch without random operations. Draw in every minibatch or in none, or pass a "
+            "generator of your own."
         )
 
 

@@ -137,6 +137,13 @@ class History:
         n, current = len(cohort), cohort.updates
         gram = torch.zeros(n + len(absent), n + len(absent), dtype=torch.float64)
         gram[:n, :n] = gramian(current)
+        if not torch.isfinite(gram.diagonal()).all():
+            first = int(gram.diagonal().isfinite().logical_not().nonzero()[0])
+            raise NonFiniteError(
+                f"Updates must be small enough to square. That of client "
+                f"{cohort.client_ids[first]} in round {cohort.round} is not. Lower the learning "
+                f"rate."
+            )
         vectors = memory.vectors if memory is not None else current[:0]
         if memory is not None and absent:
             index = torch.tensor(slots)
@@ -222,8 +229,9 @@ class History:
         """Check that the memory is still this history's, and write what is pending."""
         if self._memory is not None and self._memory.owner != self._owner:
             raise StaleHistoryError(
-                "This history's memory belongs to a later one by now. Go on from the latest state, "
-                "or take `history.copy()` before going on twice from one point."
+                "This history's memory belongs to a later one by now. Go on from the latest state; "
+                "save a state, or take `history.copy()`, before the next round if it is needed "
+                "again."
             )
         if self._pending is not None:
             pending, self._pending = self._pending, None

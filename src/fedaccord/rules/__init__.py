@@ -2,7 +2,7 @@
 
 from .fedavg import FedAvg
 from .fedhv import FedHV
-from .fedpcd import FedPCD
+from .fedpcd import FedPCD, StalledWarning
 from .uniform import Uniform
 
-__all__ = ["FedAvg", "FedHV", "FedPCD", "Uniform"]
+__all__ = ["FedAvg", "FedHV", "FedPCD", "StalledWarning", "Uniform"]

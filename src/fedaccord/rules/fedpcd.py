@@ -73,6 +73,8 @@ class FedPCD(Rule[FedPCDState]):
 
     Deviations: the paper does not say what to do when the program is infeasible (the parent method
     PCD takes the average), nor the scale of the server learning rate (here 1 is FedAvg's length).
+    It averages pseudo-gradients; here updates are averaged, as FedAvg does, which differs only
+    where clients of one round use different learning rates.
     """
 
     tau: float | Sequence[float] = 0.02
@@ -135,7 +137,14 @@ class FedPCD(Rule[FedPCDState]):
         """Project the average onto the represented clients' half-spaces.
 
         :raises InfeasibleError: If the program is infeasible and ``infeasible="raise"``.
+        :raises ValueError: If the cohort's round is not after those remembered.
         """
+        latest = max(state.history.rounds.values(), default=-1)
+        if cohort.round <= latest:
+            raise ValueError(
+                f"Rounds must advance, or nothing would ever leave the history. Got round "
+                f"{cohort.round} after round {latest}. Pass `round=` to `Cohort.stack`."
+            )
         recent = state.history.forget(before=cohort.round - self.history)
         rows = recent.join(cohort)
         rates = {**state.client_lr, **_client_lr(cohort)}

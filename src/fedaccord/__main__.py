@@ -1,0 +1,7 @@
+"""``python -m fedaccord``, the same as ``fedaccord``."""
+
+from __future__ import annotations
+
+from .cli import main
+
+main()
