@@ -51,9 +51,11 @@ def merge(clients: Sequence[tuple[int, Mapping[str, Tensor]]]) -> dict[str, Tens
     merged = {}
     for name in clients[0][1]:
         values = torch.stack([buffers[name] for _, buffers in clients])
-        if values.is_floating_point():
-            flat = combine(values.reshape(len(values), -1), shares)
-            merged[name] = flat.to(values.dtype).reshape(values.shape[1:])
+        if values.is_floating_point() or values.is_complex():
+            real = torch.view_as_real(values) if values.is_complex() else values
+            flat = combine(real.reshape(len(values), -1), shares)
+            mean = flat.to(real.dtype).reshape(real.shape[1:])
+            merged[name] = torch.view_as_complex(mean) if values.is_complex() else mean
         else:
             merged[name] = values.amax(0)
     return merged

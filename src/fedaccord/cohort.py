@@ -13,7 +13,7 @@ from torch import Tensor
 
 from .errors import EmptyRoundError, MalformedReplyError, MissingFieldError, NonFiniteError
 from .layout import Layout
-from .reply import Reply, not_finite
+from .reply import Reply, malformed, not_finite
 
 
 @dataclass(frozen=True)
@@ -76,6 +76,8 @@ class Cohort:
         kept: list[Reply] = []
         dropped: dict[int, str] = {}
         for reply in sorted(replies, key=lambda reply: reply.client_id):
+            if (problem := malformed(reply)) is not None:
+                raise problem
             found = (not_finite(name, value, layout) for name, value in reply.fields.items())
             reason = next((what for what in found if what is not None), None)
             if reason is None:
@@ -153,7 +155,8 @@ class Cohort:
         :raises EmptyRoundError: If the clients hold no example at all.
         """
         check_examples(self.client_ids, self.num_examples.tolist(), self.round)
-        return self.num_examples.to(torch.float64) / int(self.num_examples.sum())
+        counts = self.num_examples.to(torch.float64)  # a sum of int64 may overflow
+        return counts / counts.sum()
 
     @property
     def blocks(self) -> Mapping[str, slice]:

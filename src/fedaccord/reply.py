@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -43,7 +44,7 @@ class Reply:
     :param fields: What it reports: ``update`` ``[dim]`` (local minus received parameters),
         ``loss`` ``[]`` and ``task_loss`` ``[m]`` (of the received model, before training),
         ``client_lr`` ``[]``, ``train_loss`` ``[]``, ``task_update`` ``[m, dim]``.
-    :raises ValueError: If the id or the number is negative.
+    :raises ValueError: If the id or the number is negative or no whole number.
     """
 
     client_id: int
@@ -52,8 +53,14 @@ class Reply:
 
     def __post_init__(self) -> None:
         for name in ("client_id", "num_examples"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"`{name}` must not be negative. Got {getattr(self, name)}.")
+            value = getattr(self, name)
+            try:
+                whole = operator.index(value)  # NumPy's integers and tensors of one count too
+            except TypeError:
+                whole = -1
+            if not 0 <= whole < 2**63:
+                raise ValueError(f"`{name}` must be a whole number of at least 0. Got {value!r}.")
+            object.__setattr__(self, name, whole)
 
 
 def screen(
@@ -77,6 +84,8 @@ def screen(
         "task_loss": (spec.num_tasks,),
         "task_update": (spec.num_tasks, spec.dim),
     }
+    if (problem := malformed(reply)) is not None:
+        return problem
     who = f"client {reply.client_id}"
     if missing := [name for name in needs if name not in reply.fields]:
         return MissingFieldError(
@@ -92,6 +101,23 @@ def screen(
             return NonFiniteError(
                 f"Every contribution must be finite. {what} at {who}. Lower the learning rate, or "
                 f'drop such clients with `Policy(on_invalid="drop")`.'
+            )
+    return None
+
+
+def malformed(reply: Reply) -> MalformedReplyError | None:
+    """Say which field is no tensor, or an update that is no vector, or nothing."""
+    who = f"from client {reply.client_id}"
+    for name, value in reply.fields.items():
+        if not isinstance(value, Tensor):
+            return MalformedReplyError(
+                f"Every field must be a tensor. Got `{name}` of type {type(value).__name__} {who}. "
+                f"Write `torch.as_tensor(...)`."
+            )
+        if name == "update" and not (value.dim() == 1 and value.is_floating_point()):
+            return MalformedReplyError(
+                f"`update` must be a floating-point vector [dim]. Got shape {tuple(value.shape)} "
+                f"of {value.dtype} {who}."
             )
     return None
 

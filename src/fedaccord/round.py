@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -256,7 +257,10 @@ def _restore(
 
 
 def _checked_ids(client_ids: Sequence[int], num_clients: int) -> tuple[int, ...]:
-    ids = tuple(sorted(int(client) for client in client_ids))
+    try:
+        ids = tuple(sorted(operator.index(client) for client in client_ids))
+    except TypeError as error:
+        raise ValueError(f"Client ids must be integers. Got {list(client_ids)}.") from error
     if not ids:
         raise ValueError("A round needs at least one client. Got no ids.")
     if len(set(ids)) < len(ids):

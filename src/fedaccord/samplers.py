@@ -28,11 +28,13 @@ class Sampler(Protocol):
 def _check(count: int | None, fraction: float | None) -> None:
     if (count is None) == (fraction is None):
         raise ValueError(f"Give either `count` or `fraction`. Got {count} and {fraction}.")
-    if count is not None and (not isinstance(count, int) or count < 1):
-        hint = f" Write `fraction={count}` for a part of the clients." if 0 < count < 1 else ""
+    if count is not None and (not isinstance(count, int) or isinstance(count, bool) or count < 1):
+        part = isinstance(count, float) and 0 < count < 1
+        hint = f" Write `fraction={count}` for a part of the clients." if part else ""
         raise ValueError(f"`count` must be an integer of at least 1. Got {count!r}.{hint}")
-    if fraction is not None and not 0 < fraction <= 1:
-        raise ValueError(f"`fraction` must be in (0, 1]. Got {fraction}.")
+    number = isinstance(fraction, int | float) and not isinstance(fraction, bool)
+    if fraction is not None and not (number and 0 < fraction <= 1):
+        raise ValueError(f"`fraction` must be in (0, 1]. Got {fraction!r}.")
 
 
 def _size(count: int | None, fraction: float | None, num_clients: int) -> int:

@@ -58,6 +58,11 @@ class RoundResult:
     step_norm: float = 0.0
 
     @property
+    def stationary(self) -> bool:
+        """Whether there was something to aggregate, and the answer was to stay."""
+        return not self.empty and self.step_norm == 0
+
+    @property
     def round(self) -> int:
         """The round that ran, counted from 0."""
         return self.training.round - 1

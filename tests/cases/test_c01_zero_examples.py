@@ -45,8 +45,7 @@ claims_none = Tampered(lambda result: replace(result, num_examples=0), clients=(
 
 
 @every_rule
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("num_clients", [1, 2])
+@pytest.mark.parametrize(("num_clients", "dtype"), [(2, torch.float64), (1, torch.float32)])
 def test_no_examples_at_all_is_an_error_in_the_library(
     rule: Rule[Any], num_clients: int, dtype: torch.dtype
 ):

@@ -34,9 +34,8 @@ FIVE = [[3.0, -1.0], [1.0, 2.0], [-2.0, 0.5], [0.0, -3.0], [1.0, 1.0]]
 
 @every_rule
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
-@pytest.mark.parametrize("num_examples", [1, 1000])
-def test_the_step_is_the_clients_update(rule: Rule[Any], dtype: torch.dtype, num_examples: int):
-    cohort = cohort_of(rows([UPDATE]), dtype=dtype, num_examples=[num_examples])
+def test_the_step_is_the_clients_update(rule: Rule[Any], dtype: torch.dtype):
+    cohort = cohort_of(rows([UPDATE]), dtype=dtype, num_examples=[17])
     step = aggregate(rule, cohort).step
     assert_close(step, torch.tensor(UPDATE, dtype=dtype) * getattr(rule, "server_lr", 1.0))
 

@@ -37,8 +37,6 @@ from ._shared import (
 
 UPDATES = [[1.0, 0.3, 0.0], [-0.8, 0.5, 0.1], [0.1, -0.9, 0.7]]
 FIELDS = ("update", "loss", "task_loss", "client_lr")
-every_field = pytest.mark.parametrize("field", FIELDS)
-every_value = pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf], ids=str)
 ALL_DROPPED = r"(?s)[Rr]ound 0.*(client 0.*client 2|\{0: .*2: )"
 
 
@@ -63,8 +61,8 @@ def sending(field: str, value: float, *clients: int) -> Tampered:
     return Tampered(spoil, clients=clients)
 
 
-@every_field
-@every_value
+@pytest.mark.parametrize("field", FIELDS)
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_raising_in_the_library_names_client_field_and_round(field: str, value: float):
     with pytest.raises(NonFiniteError, match=rf"round 0, `{field}` .* client 1"):
         Cohort.stack(replies(field, value))
@@ -113,9 +111,7 @@ def test_raising_in_the_simulator_names_client_and_field_and_keeps_the_state(
 
 @every_rule
 @every_executor
-@pytest.mark.parametrize(
-    ("field", "value"), [("update", math.nan), ("update", math.inf), ("loss", math.nan)]
-)
+@pytest.mark.parametrize(("field", "value"), [("update", math.inf), ("loss", math.nan)])
 def test_dropping_in_the_simulator_equals_rounds_without_the_client(
     rule: Rule[Any], executor: Any, field: str, value: float
 ):

@@ -59,7 +59,7 @@ def test_every_fraction_of_three_digits_is_rounded_as_written(num_clients: int):
 
 
 @every_rule
-@pytest.mark.parametrize(("fraction", "count"), [(0.1, 1), (0.29, 1), (0.5, 3), (1.0, 5)])
+@pytest.mark.parametrize(("fraction", "count"), [(0.1, 1), (0.5, 3)])
 def test_a_simulation_asks_that_many(rule: Rule[Any], fraction: float, count: int):
     federation = federation_of([[1.0, 0.1 * i] for i in range(5)])
     sampler = UniformSampler(fraction=fraction)

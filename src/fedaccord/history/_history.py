@@ -163,6 +163,15 @@ class History:
         """
         represented = represented or self.join(cohort)
         self._settle()
+        if self._dtype is not None:
+            limit = torch.finfo(self._dtype).max
+            for client, row in zip(cohort.client_ids, cohort.updates, strict=True):
+                if row.abs().max() > limit:
+                    raise NonFiniteError(
+                        f"Updates must fit into the history's dtype. {self._dtype} ends at "
+                        f"{limit:.3g}, and that of client {client} in round {cohort.round} goes "
+                        f"beyond. Use bfloat16 or float32."
+                    )
         lengths = represented.gram.diagonal()[: len(cohort)]
         kept = tuple(i for i, squared in enumerate(lengths.tolist()) if squared > 0)
         new = self._without(set(cohort.client_ids))
@@ -234,19 +243,14 @@ class History:
                 "again."
             )
         if self._pending is not None:
-            pending, self._pending = self._pending, None
-            self._write(pending)
+            self._write(self._pending)
+            self._pending = None
         return self._memory
 
     def _write(self, pending: _Pending) -> None:
         cohort, represented = pending.cohort, pending.represented
         rows = cohort.updates[list(pending.kept)]
         stored = rows.to(self._dtype) if self._dtype else rows
-        if not torch.isfinite(stored).all():
-            raise NonFiniteError(
-                f"Updates must fit into the history's dtype. {self._dtype} overflows in round "
-                f"{cohort.round}. Use bfloat16 or float32."
-            )
         if self._memory is None:
             self._memory, self._owner = Memory.like(stored), 0
         memory = self._memory

@@ -35,7 +35,7 @@ def evaluate(
     model: nn.Module,
     data: ClientData,
     *,
-    num_classes: Sequence[int],
+    num_classes: Sequence[int] | int,
     score: Score = class_scores,
     batch_size: int = 1000,
 ) -> Evaluation:
@@ -45,7 +45,7 @@ def evaluate(
 
     :param model: The model; batches are moved to its device.
     :param data: The examples, at least one.
-    :param num_classes: Number of classes of each task, ``m`` of them.
+    :param num_classes: Number of classes of each task, ``m`` of them; one number for one task.
     :param score: What a batch scores; the default takes logits or log-probabilities of one or
         several tasks.
     :param batch_size: Examples at a time, at least 1; the result is the same up to rounding.
@@ -54,6 +54,7 @@ def evaluate(
     """
     if batch_size < 1:
         raise ValueError(f"`batch_size` must be at least 1. Got {batch_size}.")
+    classes_of = (num_classes,) if isinstance(num_classes, int) else tuple(num_classes)
     if len(data) == 0:
         raise ValueError("An evaluation needs at least one example. Got none.")
     device = next((parameter.device for parameter in model.parameters()), None)
@@ -69,11 +70,11 @@ def evaluate(
         for module, training in flags:
             module.training = training
     losses, correct, labels = (torch.cat(part).cpu() for part in zip(*batches, strict=True))
-    _require_scores(losses, labels, num_classes)
+    _require_scores(losses, labels, classes_of)
     totals, hits = zip(
         *(
             _count(correct[:, task], labels[:, task], classes)
-            for task, classes in enumerate(num_classes)
+            for task, classes in enumerate(classes_of)
         ),
         strict=True,
     )

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ..cohort import Cohort
-from ..errors import InfeasibleError
+from ..errors import InfeasibleError, MalformedReplyError
 from ..history import History, Represented
 from ..layout import Spec
 from ..linalg import (
@@ -238,8 +238,13 @@ class FedPCD(Rule[FedPCDState]):
 
 def _client_lr(cohort: Cohort) -> dict[int, float]:
     """The rates the clients used; 1 where they did not say, so that updates count as they are."""
-    rates = cohort.fields.get("client_lr", torch.ones(len(cohort)))
-    return dict(zip(cohort.client_ids, rates.tolist(), strict=True))
+    values = cohort.fields.get("client_lr", torch.ones(len(cohort))).tolist()
+    rates = dict(zip(cohort.client_ids, values, strict=True))
+    if wrong := [client for client, rate in rates.items() if not rate > 0]:
+        raise MalformedReplyError(
+            f"`client_lr` must be positive. Got {rates[wrong[0]]} from client {wrong[0]}."
+        )
+    return rates
 
 
 def _warn(stalled: int, seen: Mapping[str, Diagnostic]) -> None:
