@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Literal
 
 import torch
@@ -45,11 +46,11 @@ def calibrate(
     :return: One reference a task, for ``FedHV(reference=...)``.
     :raises ValueError: If an argument is out of range.
     """
-    if rounds < 1:
-        raise ValueError(f"`rounds` must be at least 1. Got {rounds}.")
+    if not isinstance(rounds, Integral) or rounds < 1:
+        raise ValueError(f"`rounds` must be an integer of at least 1. Got {rounds!r}.")
     if not margin > 0:
         raise ValueError(f"`margin` must be positive. Got {margin}.")
-    if not seeds:
+    if len(seeds) == 0:
         raise ValueError("`seeds` must hold at least one seed.")
     rule = Uniform(server_lr=server_lr, report=report)
     reports: list[Tensor] = []
@@ -60,7 +61,7 @@ def calibrate(
             rounds=rounds,
             local=local,
             sampler=sampler,
-            seed=seed,
+            seed=int(seed),
             executor=executor,
         ):
             losses = result.diagnostics["task_losses"]

@@ -12,7 +12,7 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from torch import Tensor
 
 from .errors import CheckpointError
 from .history import History
-from .rule import Rule, allowed_state_types
+from .rule import Rule, StatelessRule, allowed_state_types
 from .training import TrainingState
 
 FORMAT = "fedaccord-training-state"
@@ -80,7 +80,48 @@ def load(path: Path | str, rule: Rule[Any]) -> TrainingState:
         raise CheckpointError(f"{path} does not hold what this release writes: {error}.") from error
     if not isinstance(training, TrainingState):
         raise CheckpointError(f"{path} does not hold a training state.")
+    _check_parts(training, path)
+    if not _belongs(training.rule_state, rule):
+        raise CheckpointError(
+            f"{path} does not hold a state of {type(rule).__name__}. Load it with the rule it was "
+            f"saved with."
+        )
     return training
+
+
+def _check_parts(training: TrainingState, path: Path | str) -> None:
+    """Refuse parts that no run could have.
+
+    :raises CheckpointError: If there is one.
+    """
+    maps = (training.client_states, training.buffers, training.client_buffers)
+    good = (
+        type(training.round) is int
+        and training.round >= 0
+        and isinstance(training.params, Tensor)
+        and training.params.dim() == 1
+        and training.params.is_floating_point()
+        and all(isinstance(part, Mapping) for part in maps)
+        and all(isinstance(buffer, Tensor) for buffer in training.buffers.values())
+    )
+    if not good:
+        raise CheckpointError(f"{path} holds a training state with parts of the wrong kind.")
+
+
+def _belongs(state: Any, rule: Rule[Any]) -> bool:
+    """Whether a state is of the kind this rule, and the rules inside it, remember."""
+    if isinstance(rule, StatelessRule):
+        return state is None
+    if rule.state_types and not isinstance(state, rule.state_types[0]):
+        return False
+    if not is_dataclass(rule):
+        return True
+    inner = {part.name: getattr(rule, part.name) for part in fields(rule)}
+    return all(
+        _belongs(getattr(state, name), part)
+        for name, part in inner.items()
+        if isinstance(part, Rule) and hasattr(state, name)
+    )
 
 
 def save_model(path: Path | str, state_dict: Mapping[str, Tensor]) -> None:
@@ -94,6 +135,8 @@ def save_model(path: Path | str, state_dict: Mapping[str, Tensor]) -> None:
 
 
 def _write_whole(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"There is no folder {path.parent} to write {path.name} into.")
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         save_file(dict(tensors), temporary, metadata=dict(metadata))
@@ -117,7 +160,7 @@ def _checksum(tree: Any, tensors: Mapping[str, Tensor]) -> str:
 
 def _encode(value: Any, tensors: dict[str, Tensor]) -> Any:
     """JSON for a value; tensors are put aside and referred to by name."""
-    if value is None or isinstance(value, bool | int | float | str):
+    if value is None or type(value) in (bool, int, float, str):
         return value
     if isinstance(value, Tensor):
         name = f"{len(tensors):06d}"
@@ -130,7 +173,7 @@ def _encode(value: Any, tensors: dict[str, Tensor]) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         parts = {part.name: getattr(value, part.name) for part in fields(value)}
         return {"class": type(value).__name__, "fields": _encode(parts, tensors)}
-    if isinstance(value, Iterable):
+    if type(value) in (tuple, list):
         return {"tuple": [_encode(item, tensors) for item in value]}
     raise TypeError(
         f"A rule's state may hold tensors, numbers, strings, tuples, mappings and the classes in "

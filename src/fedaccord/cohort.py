@@ -99,7 +99,8 @@ class Cohort:
             client_ids=tuple(reply.client_id for reply in kept),
             num_examples=torch.tensor([reply.num_examples for reply in kept]),
             fields={
-                name: torch.stack([reply.fields[name] for reply in kept]) for name in kept[0].fields
+                name: torch.stack([reply.fields[name].detach() for reply in kept])
+                for name in kept[0].fields
             },
             round=round,
             seed=seed,

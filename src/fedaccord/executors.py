@@ -7,7 +7,7 @@ import os
 import queue
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias
 
 import torch
@@ -52,12 +52,16 @@ def own_settings() -> Iterator[None]:
     """PyTorch's settings as the library needs them, whatever the caller's are.
 
     One thread inside each tensor operation, since their number can change the last bit of a sum;
-    and gradients, even if the caller is in a block without.
+    gradients, and the model's own precision, even if the caller is in a block without.
     """
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        with torch.inference_mode(mode=False), torch.enable_grad():
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(torch.inference_mode(mode=False))
+            stack.enter_context(torch.enable_grad())
+            for device in ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",):
+                stack.enter_context(torch.autocast(device, enabled=False))
             yield
     finally:
         torch.set_num_threads(before)
@@ -65,8 +69,10 @@ def own_settings() -> Iterator[None]:
 
 def attempt(algorithm: ClientAlgorithm, job: Job, model: nn.Module) -> ClientResult | ClientFailure:
     """Carry out one job; whatever the client's code raises becomes its failure."""
+    # a client's code may write into what it receives, also by making views of it
+    received = {name: value.clone() for name, value in job.payload.items()}
     try:
-        return algorithm(job, model)
+        return algorithm(replace(job, params=job.params.clone(), payload=received), model)
     except Exception as error:  # noqa: BLE001 - a client's code may raise anything
         return ClientFailure(job.client_id, error)
 
@@ -96,8 +102,8 @@ class Threads:
     workers: int | None = None
 
     def __post_init__(self) -> None:
-        if self.workers is not None and self.workers < 1:
-            raise ValueError(f"`workers` must be at least 1. Got {self.workers}.")
+        if self.workers is not None and not (isinstance(self.workers, int) and self.workers >= 1):
+            raise ValueError(f"`workers` must be an integer of at least 1. Got {self.workers!r}.")
 
     def __call__(
         self, algorithm: ClientAlgorithm, jobs: Sequence[Job], model: ModelFactory, /

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +15,9 @@ from .buffers import beside, write
 from .clients import ClientData, Losses
 from .layout import Layout, Spec
 from .random import derive
+
+# two threads that seed the global generator at once would spoil each other's model
+_BUILDING = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -29,8 +33,8 @@ class Federation:
         example share (integer ones take the maximum), or ``"local"``, where each client keeps its
         own and the global model keeps those it began with.
     :param device: Where parameters live and models compute.
-    :raises TypeError: If ``model`` is a module instead of a factory.
-    :raises ValueError: If there is no client.
+    :raises TypeError: If ``model`` is no factory, or ``clients`` no sequence.
+    :raises ValueError: If there is no client or no task.
     """
 
     model: Callable[[], nn.Module]
@@ -46,6 +50,15 @@ class Federation:
                 "`model` must be a function that makes a new model. Got a model; write "
                 "`lambda: ...` or pass the class."
             )
+        if not callable(self.model):
+            raise TypeError(f"`model` must be a function that makes a model. Got {self.model!r}.")
+        if isinstance(self.clients, Mapping) or not hasattr(self.clients, "__getitem__"):
+            raise TypeError(
+                f"`clients` must be a sequence of clients' data, whose positions are the ids. Got "
+                f"{type(self.clients).__name__}."
+            )
+        if self.num_tasks < 1:
+            raise ValueError(f"`num_tasks` must be at least 1. Got {self.num_tasks}.")
         if len(self.clients) == 0:
             raise ValueError("`clients` must hold at least one client's data.")
         if self.buffers not in ("average", "local"):
@@ -58,10 +71,11 @@ class Federation:
         :raises TypeError: If ``model`` gives the same object twice.
         """
         model = build(self.model, 0)
-        if build(self.model, 0) is model:
+        shared = {id(part) for part in model.modules()}
+        if any(id(part) in shared for part in build(self.model, 0).modules()):
             raise TypeError(
-                "`model` must make a new model at each call. It gave the same one twice, which "
-                "clients would train in each other's place."
+                "`model` must make a new model at each call, all its parts included. It gave the "
+                "same one twice, which clients would train in each other's place."
             )
         return Spec(Layout.of(model), len(self.clients), self.num_tasks)
 
@@ -93,6 +107,6 @@ class Federation:
 
 def build(model: Callable[[], nn.Module], seed: int) -> nn.Module:
     """Call a model factory with seeded initialisation, leaving the global generator as it was."""
-    with torch.random.fork_rng(devices=[]), torch.inference_mode(mode=False):
+    with _BUILDING, torch.random.fork_rng(devices=[]), torch.inference_mode(mode=False):
         torch.default_generator.manual_seed(seed)
         return model()

@@ -9,6 +9,7 @@ from functools import cached_property
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,11 @@ class Layout:
         """
         trainable = {name: p for name, p in model.named_parameters() if p.requires_grad}
         for name, parameter in trainable.items():
+            if is_lazy(parameter):
+                raise ValueError(
+                    f"Parameters must have a shape. `{name}` is lazy; let the factory run the "
+                    f"model once before returning it."
+                )
             if not parameter.is_floating_point():
                 raise ValueError(
                     f"Trainable parameters must be real floating-point numbers. `{name}` is "

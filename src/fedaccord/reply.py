@@ -119,6 +119,10 @@ def malformed(reply: Reply) -> MalformedReplyError | None:
                 f"`update` must be a floating-point vector [dim]. Got shape {tuple(value.shape)} "
                 f"of {value.dtype} {who}."
             )
+        if name == "client_lr" and not (value.dim() == 0 and (value > 0 or not value.isfinite())):
+            return MalformedReplyError(
+                f"`client_lr` must be one positive number. Got {value} {who}."
+            )
     return None
 
 

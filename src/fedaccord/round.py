@@ -19,6 +19,7 @@ from .errors import (
     ContributionError,
     EmptyRoundError,
     FedAccordError,
+    MalformedReplyError,
     NonFiniteError,
 )
 from .executors import ClientFailure, Executor, own_settings, serial
@@ -77,7 +78,8 @@ def run_round(
     round_ = _Round(rule, federation, training, ids, local, seed, executor, policy or Policy())
     with own_settings():
         try:
-            aggregation = drive(rule.round(training.rule_state, training.params), round_.answer)
+            flow = rule.round(training.rule_state, training.params.clone())
+            aggregation = drive(flow, round_.answer)
         except EmptyRoundError:
             if round_.policy.on_empty == "raise":
                 raise
@@ -120,6 +122,11 @@ class _Round:
         if not asked and not self._failures:
             check_examples(self._ids, [0] * len(self._ids), self._training.round)
         jobs = [self._job(client, request) for client in asked]
+        if request.phase not in self._algorithms:
+            raise ValueError(
+                f"The rule asked for phase '{request.phase}' without a client algorithm for it. "
+                f"It has {sorted(self._algorithms)}."
+            )
         algorithm: ClientAlgorithm = self._algorithms[request.phase]
         results = self._executor(algorithm, jobs, self._federation.model)
         replies = []
@@ -128,12 +135,14 @@ class _Round:
             if reply is not None:
                 replies.append(reply)
         if not replies:
-            lost = "; ".join(self._failures.values())
+            lost = [f"client {client}" for client in self._failures]
+            more = f" and {len(lost) - 10} more" if len(lost) > 10 else ""
+            first = next(iter(self._failures.values()), "")
             raise EmptyRoundError(
-                f"Round {self._training.round} has no contribution left to aggregate. {lost}"
+                f"Round {self._training.round} has no contribution left to aggregate. Dropped: "
+                f"{', '.join(lost[:10])}{more}. The first because: {first}"
             )
-        # what one client reports beyond the others is of no use to a rule
-        common = set.intersection(*(set(reply.fields) for reply in replies))
+        common = _common_fields(replies, self._needs.get(request.phase, ()))
         return Cohort.stack(
             [
                 replace(reply, fields={k: v for k, v in reply.fields.items() if k in common})
@@ -146,7 +155,18 @@ class _Round:
 
     def finish(self, aggregation: Aggregation[Any]) -> RoundResult:
         """Apply the step."""
-        step = aggregation.step
+        if not isinstance(aggregation, tuple) or len(aggregation) != 3:
+            raise TypeError(
+                f"A rule must give `Aggregation(step, state, diagnostics)`. Got "
+                f"{type(aggregation).__name__}."
+            )
+        step = aggregation[0]
+        if step.shape != self._training.params.shape:
+            raise ValueError(
+                f"A rule's step must have shape {tuple(self._training.params.shape)}. Got "
+                f"{tuple(step.shape)}."
+            )
+        step = step.to(self._training.params)
         length = norm(step)
         params = self._training.params + step
         if not torch.isfinite(params).all():
@@ -219,15 +239,7 @@ class _Round:
             )
             cause: Exception | None = result.error
         else:
-            reply = Reply(client, result.num_examples, result.fields)
-            needs = self._needs.get(phase, ())
-            problem = screen(reply, spec=self._federation.spec, needs=needs, phase=phase)
-            for name, buffer in result.buffers.items():
-                if problem is None and (what := not_finite(name, buffer, None)) is not None:
-                    problem = NonFiniteError(
-                        f"Buffers must stay finite. {what} at client {client}."
-                    )
-            cause = None
+            problem, cause = self._problem_with(client, result, phase), None
         if problem is not None:
             if self.policy.on_invalid == "raise":
                 raise problem from cause
@@ -236,6 +248,7 @@ class _Round:
             self._buffers.pop(client, None)
             return None
         assert isinstance(result, ClientResult)
+        reply = Reply(client, result.num_examples, result.fields)
         if result.state is None:
             self._client_states.pop(client, None)
         else:
@@ -245,6 +258,62 @@ class _Round:
         if result.buffers:
             self._buffers[client] = (result.num_examples, result.buffers)
         return reply
+
+    def _problem_with(
+        self, client: int, result: ClientResult, phase: str
+    ) -> ContributionError | None:
+        """Say what makes a result unusable, or nothing."""
+        if not isinstance(result, ClientResult):
+            return MalformedReplyError(
+                f"A client algorithm must return `ClientResult`. Got {type(result).__name__} from "
+                f"client {client}."
+            )
+        try:
+            reply = Reply(client, result.num_examples, result.fields)
+        except ValueError as error:
+            return MalformedReplyError(f"{error} It came from client {client}.")
+        needs = self._needs.get(phase, ())
+        problem = screen(reply, spec=self._federation.spec, needs=needs, phase=phase)
+        update = reply.fields.get("update")
+        if problem is None and update is not None and update.dtype != self._training.params.dtype:
+            problem = MalformedReplyError(
+                f"`update` must have the parameters' dtype {self._training.params.dtype}. Got "
+                f"{update.dtype} from client {client}."
+            )
+        return problem or self._problem_with_buffers(client, result.buffers)
+
+    def _problem_with_buffers(
+        self, client: int, buffers: Mapping[str, Tensor]
+    ) -> ContributionError | None:
+        for name, buffer in buffers.items():
+            sent = self._training.buffers.get(name)
+            if sent is None or sent.shape != buffer.shape:
+                shape = "no such buffer" if sent is None else f"shape {tuple(sent.shape)}"
+                return MalformedReplyError(
+                    f"Buffers must keep their names and shapes. The model has {shape} for "
+                    f"`{name}`, client {client} sent {tuple(buffer.shape)}."
+                )
+            what = not_finite(name, buffer, None)
+            # an attention mask is infinite from the start, statistics are not
+            if what is not None and torch.isfinite(sent).all():
+                return NonFiniteError(f"Buffers must stay finite. {what} at client {client}.")
+        return None
+
+
+def _common_fields(replies: Sequence[Reply], needs: Sequence[str]) -> set[str]:
+    """What every reply holds alike; what some hold beyond it is of no use to a rule."""
+    common = set.intersection(*(set(reply.fields) for reply in replies))
+    first = replies[0].fields
+    return {
+        name
+        for name in common
+        if name in needs
+        or all(
+            reply.fields[name].shape == first[name].shape
+            and reply.fields[name].dtype == first[name].dtype
+            for reply in replies
+        )
+    }
 
 
 def _restore(

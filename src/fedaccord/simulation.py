@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from numbers import Integral
 from typing import Any
 
 from torch import Tensor
@@ -24,6 +25,8 @@ def check(rule: Rule[Any], local: LocalTraining) -> None:
 
     :raises MissingFieldError: If they will not; the message names fields and client algorithm.
     """
+    if not isinstance(rule, Rule):
+        raise TypeError(f"`rule` must be a rule, such as `FedAvg()`. Got {rule!r}.")
     algorithms = rule.client_algorithms(local)
     for phase, needed in rule.needs.items():
         if phase not in algorithms:
@@ -89,11 +92,15 @@ def simulate(
     :raises MissingFieldError: If clients will not report what the rule needs.
     :raises ValueError: If ``rounds`` is negative, or rule or sampler do not fit the federation.
     """
-    if rounds < 0:
-        raise ValueError(f"`rounds` must be at least 0. Got {rounds}.")
+    if not isinstance(rounds, Integral) or rounds < 0:
+        raise ValueError(f"`rounds` must be an integer of at least 0. Got {rounds!r}.")
+    if policy is not None and not isinstance(policy, Policy):
+        raise TypeError(f"`policy` must be a `Policy`. Got {policy!r}.")
     local = local or LocalSGD()
     check(rule, local)
     if sampler is not None:
+        if not hasattr(sampler, "size"):
+            raise TypeError(f"`sampler` must have a method `size`. Got {sampler!r}.")
         sampler.size(len(federation.clients))
     state = training if training is not None else start(rule, federation, seed=seed)
 

@@ -55,7 +55,7 @@ def test_statistics_that_are_not_finite_are_treated_like_updates(name: str):
 @pytest.mark.parametrize("scale", [1e-150, 1e-30, 1e30, 1e150])
 def test_any_usual_size_gives_a_finite_step(rule: Rule[Any], scale: float):
     cohort = cohort_of(rows(UPDATES) * scale)
-    if getattr(rule, "history_dtype", None) and scale > torch.finfo(torch.bfloat16).max:
+    if getattr(rule, "history_dtype", None) and scale in (1e-150, 1e150):
         with pytest.raises(NonFiniteError, match="must fit into the history's dtype"):
             aggregate(rule, cohort)  # the memory the user chose cannot hold it
     else:

@@ -127,7 +127,7 @@ def test_a_smaller_dtype_keeps_the_products_of_the_rounded_rows():
 
 def test_a_value_too_large_for_the_dtype_is_an_error():
     history = History(dtype=torch.float16)
-    with pytest.raises(NonFiniteError, match="client 0 in round 0 goes beyond"):
+    with pytest.raises(NonFiniteError, match="client 0 in round 0 is too large or too small"):
         history.record(make_cohort([[1e6, 0.0]]))
 
 

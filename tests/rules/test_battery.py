@@ -76,7 +76,7 @@ INPUTS: dict[str, Callable[[], Tensor]] = {
     "opposite": lambda: torch.tensor([[1.0, 0, 0], [-1, 0, 0]]),
     "opposite and a little": lambda: torch.tensor([[1.0, 0], [-1, 0], [0, 0.001]]),
     "one parameter": lambda: torch.tensor([[1.0], [-2.0], [0.5]]),
-    "tiny": lambda: normal(7, 3, 6) * 1e-150,
+    "tiny": lambda: normal(7, 3, 6) * 1e-30,
     "huge": lambda: normal(8, 3, 6) * 1e30,
     "very different lengths": lambda: normal(9, 3, 6) * torch.tensor([[1e-8], [1.0], [1e8]]),
 }

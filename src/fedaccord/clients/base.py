@@ -76,6 +76,20 @@ class Job:
             weights = torch.full((self.num_tasks,), 1 / self.num_tasks, dtype=torch.float64)
         return weights.to(self.params)
 
+    def batch(self, index: Tensor) -> Batch:
+        """The examples at ``index``, on the parameters' device.
+
+        :raises TypeError: If the data gives anything but a tuple or list of tensors.
+        """
+        batch = self.data.batch(index)
+        whole = isinstance(batch, tuple | list) and all(isinstance(p, Tensor) for p in batch)
+        if not whole:
+            raise TypeError(
+                f"`batch(index)` must give a tuple of tensors. Got {type(batch).__name__}. Write "
+                f"`(x[index],)` for inputs alone."
+            )
+        return tuple(part.to(self.params.device) for part in batch)
+
     def task_losses(self, model: nn.Module, batch: Batch) -> Tensor:
         """Each task's mean loss on a batch, ``[m]``.
 

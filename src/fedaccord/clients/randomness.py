@@ -8,9 +8,11 @@ that belongs to the job. What cannot be sent there is refused.
 from __future__ import annotations
 
 import contextlib
+import random
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -54,6 +56,12 @@ class SeededOperations(TorchDispatchMode):
         if torch.Tag.nondeterministic_seeded not in func.tags or _draws_nothing(func, args, kwargs):
             return func(*args, **kwargs)
         self._drew = True
+        if torch._C._current_graph_task_id() >= 0:
+            raise UncontrolledRandomnessError(
+                f"`{func}` was called while gradients were computed, as activation checkpointing "
+                f"does. It would draw other numbers than the forward pass did. Do not checkpoint "
+                f"parts with random layers."
+            )
         if kwargs.get("generator") is not None:  # the model brought its own
             return func(*args, **kwargs)
         if func in _WITHOUT_GENERATOR:
@@ -74,19 +82,29 @@ class SeededOperations(TorchDispatchMode):
 
 @contextlib.contextmanager
 def forbid_global_draws() -> Iterator[None]:
-    """Raise if the process-wide CPU generator has moved when the block ends.
+    """Raise if a process-wide generator has moved when the block ends.
 
-    :raises UncontrolledRandomnessError: If it has.
+    :raises UncontrolledRandomnessError: If PyTorch's, NumPy's or Python's has.
     """
-    before = torch.random.get_rng_state()
+    before = _global_states()
     yield
-    if not torch.equal(before, torch.random.get_rng_state()):
+    moved = [name for name, state in _global_states().items() if state != before[name]]
+    if moved:
         raise UncontrolledRandomnessError(
-            "Client work must not draw from PyTorch's global generator: the run's seed does not "
-            "reach it. Something drew from it outside `SeededOperations`, or after a first "
-            "minibatch without random operations. Draw in every minibatch or in none, or pass a "
-            "generator of your own."
+            f"Client work must not draw from global generators: the run's seed does not reach "
+            f"them. {' and '.join(moved)} moved. Draw in every minibatch or in none, with PyTorch "
+            f"and inside `SeededOperations`; or pass a generator of your own. Other threads of "
+            f"this process that draw have the same effect."
         )
+
+
+def _global_states() -> dict[str, object]:
+    kind, keys, *rest = np.random.get_state()  # noqa: NPY002 - looked at, never drawn from
+    return {
+        "PyTorch's": torch.random.get_rng_state().numpy().tobytes(),
+        "NumPy's": (kind, np.asarray(keys).tobytes(), *rest),
+        "Python's": random.getstate(),
+    }
 
 
 def _draws_nothing(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

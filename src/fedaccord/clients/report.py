@@ -36,6 +36,5 @@ def report_losses(
     with torch.no_grad():
         for index in minibatches:
             with randomness.step():
-                batch = tuple(part.to(device) for part in job.data.batch(index))
-                total += job.task_losses(model, batch).to(torch.float64) * len(index)
+                total += job.task_losses(model, job.batch(index)).to(torch.float64) * len(index)
     return (total / sum(len(index) for index in minibatches)).cpu()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Literal
 
 import torch
@@ -12,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from ..buffers import trained_buffers
-from .base import Batch, ClientResult, Descent, Job
+from .base import ClientResult, Descent, Job
 from .randomness import SeededOperations
 from .report import report_losses
 
@@ -67,9 +68,9 @@ class LocalSGD:
             )
         for name in ("batch_size", "epochs", "steps"):
             value = getattr(self, name)
-            if value is not None and (not isinstance(value, int) or value < 1):
+            if value is not None and (not isinstance(value, Integral) or value < 1):
                 raise ValueError(f"`{name}` must be an integer of at least 1. Got {value!r}.")
-        number = isinstance(self.report, int) and not isinstance(self.report, bool)
+        number = isinstance(self.report, Integral) and not isinstance(self.report, bool)
         if not (self.report in ("all", None) or (number and int(self.report) >= 1)):
             raise ValueError(
                 f"`report` must be 'all', a number of minibatches of at least 1, or None. "
@@ -121,7 +122,9 @@ class LocalSGD:
     ) -> Descent:
         """Train without reporting; see :meth:`LocalTraining.descend`."""
         weights, device = job.task_weights, job.params.device
-        objective = objective or weights.dot
+        if objective is None:
+            # losses may have another precision than the parameters
+            objective = lambda losses: weights.to(losses.dtype) @ losses  # noqa: E731
         job.layout.write(job.params if start is None else start, model)
         model.train()
         parameters = [p for p in model.parameters() if p.requires_grad]
@@ -135,8 +138,7 @@ class LocalSGD:
         total, seen, steps = torch.zeros((), dtype=torch.float64, device=device), 0, 0
         for index in self._minibatches(len(job.data), job.generator("batches")):
             with randomness.step(), _batch_norm_for(model, examples=len(index)):
-                batch: Batch = tuple(part.to(device) for part in job.data.batch(index))
-                loss = objective(job.task_losses(model, batch))
+                loss = objective(job.task_losses(model, job.batch(index)))
                 optimiser.zero_grad()
                 loss.backward()
             if correct is not None:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ..cohort import Cohort
 from ..errors import NonFiniteError, StaleHistoryError
-from ..linalg import combine, gramian
+from ..linalg import combine, gramian, norm
 from ._memory import Memory
 
 _DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
@@ -32,6 +32,14 @@ class Represented:
     _current: Tensor
     _vectors: Tensor
     _slots: tuple[int, ...]
+
+    @property
+    def rounding(self) -> Tensor:
+        """Machine epsilon of each row's dtype, ``[r]``: how exactly its entries are known."""
+        kept = [torch.finfo(self._vectors.dtype).eps] * len(self._slots)
+        return torch.tensor(
+            [torch.finfo(self._current.dtype).eps] * self.num_current + kept, dtype=torch.float64
+        )
 
     @property
     def lengths(self) -> Tensor:
@@ -56,6 +64,7 @@ class _Pending:
     cohort: Cohort
     represented: Represented
     kept: tuple[int, ...]  # rows of the cohort to write
+    rows: Tensor  # those rows, as they will be kept
 
 
 class History:
@@ -135,6 +144,16 @@ class History:
         absent = tuple(c for c in self.rounds if c not in here)
         slots = tuple(self._slots[c] for c in absent)
         n, current = len(cohort), cohort.updates
+        if memory is not None and (
+            memory.vectors.shape[1] != current.shape[1]
+            or memory.vectors.device != current.device
+            or (self._dtype is None and memory.vectors.dtype != current.dtype)
+        ):
+            raise ValueError(
+                f"All updates of a run must be alike. Got [n, {current.shape[1]}] of "
+                f"{current.dtype} on {current.device} after [n, {memory.vectors.shape[1]}] of "
+                f"{memory.vectors.dtype} on {memory.vectors.device}."
+            )
         gram = torch.zeros(n + len(absent), n + len(absent), dtype=torch.float64)
         gram[:n, :n] = gramian(current)
         if not torch.isfinite(gram.diagonal()).all():
@@ -163,20 +182,12 @@ class History:
         """
         represented = represented or self.join(cohort)
         self._settle()
-        if self._dtype is not None:
-            limit = torch.finfo(self._dtype).max
-            for client, row in zip(cohort.client_ids, cohort.updates, strict=True):
-                if row.abs().max() > limit:
-                    raise NonFiniteError(
-                        f"Updates must fit into the history's dtype. {self._dtype} ends at "
-                        f"{limit:.3g}, and that of client {client} in round {cohort.round} goes "
-                        f"beyond. Use bfloat16 or float32."
-                    )
         lengths = represented.gram.diagonal()[: len(cohort)]
         kept = tuple(i for i, squared in enumerate(lengths.tolist()) if squared > 0)
+        rows = self._rounded(cohort, kept)
         new = self._without(set(cohort.client_ids))
         new._rounds |= {cohort.client_ids[i]: cohort.round for i in kept}
-        new._pending = _Pending(cohort, represented, kept)
+        new._pending = _Pending(cohort, represented, kept, rows)
         return new
 
     def copy(self) -> History:
@@ -221,11 +232,28 @@ class History:
         fits = vectors.dim() == 2 and products.shape == (len(clients), len(clients))
         if not (fits and len(vectors) == len(set(clients)) == len(set(slots)) <= capacity):
             raise ValueError("the parts of the packed history do not fit together")
+        if not (vectors.dtype in _DTYPES and torch.isfinite(vectors).all()):
+            raise ValueError("the packed history's rows are no finite numbers")
         if any(not 0 <= slot < capacity for slot in slots):
             raise ValueError("the packed history places a row outside its memory")
         new._memory = Memory.like(vectors, capacity=capacity)
         new._memory.write(slots, vectors, products, (), products[:, :0])
         return new
+
+    def _rounded(self, cohort: Cohort, kept: tuple[int, ...]) -> Tensor:
+        """The rows to keep, in the dtype they are kept in."""
+        rows = cohort.updates[list(kept)]
+        if self._dtype is None or self._dtype == rows.dtype:
+            return rows
+        stored = rows.to(self._dtype)
+        for i, row, rounded in zip(kept, rows, stored, strict=True):
+            if not norm(rounded.to(torch.float64) - row) <= 0.01 * norm(row):
+                raise NonFiniteError(
+                    f"Updates must fit into the history's dtype. For {self._dtype}, that of client "
+                    f"{cohort.client_ids[i]} in round {cohort.round} is too large or too small; "
+                    f"use bfloat16 or float32."
+                )
+        return stored
 
     def _without(self, clients: set[int]) -> History:
         memory, new = self._settle(), History(dtype=self._dtype)
@@ -243,14 +271,14 @@ class History:
                 "again."
             )
         if self._pending is not None:
-            self._write(self._pending)
+            with torch.inference_mode(mode=False):  # memory is written in place for many rounds
+                self._write(self._pending)
             self._pending = None
         return self._memory
 
     def _write(self, pending: _Pending) -> None:
         cohort, represented = pending.cohort, pending.represented
-        rows = cohort.updates[list(pending.kept)]
-        stored = rows.to(self._dtype) if self._dtype else rows
+        stored = pending.rows
         if self._memory is None:
             self._memory, self._owner = Memory.like(stored), 0
         memory = self._memory
@@ -260,7 +288,7 @@ class History:
             return
         others = dict(self._slots)
         self._slots |= {cohort.client_ids[i]: s for i, s in zip(pending.kept, slots, strict=True)}
-        if stored.dtype == rows.dtype:
+        if stored.dtype == cohort.updates.dtype:
             row_of = {c: i for i, c in enumerate(represented.client_ids)}
             products = represented.gram[list(pending.kept)]
             own, crossed = products[:, list(pending.kept)], products[:, [row_of[c] for c in others]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from numbers import Integral
 
 
 def check_server_lr(server_lr: float) -> None:
@@ -12,3 +13,15 @@ def check_server_lr(server_lr: float) -> None:
     """
     if not (server_lr > 0 and math.isfinite(server_lr)):
         raise ValueError(f"`server_lr` must be positive and finite. Got {server_lr}.")
+
+
+def check_report(report: object) -> None:
+    """Refuse a report budget that is none.
+
+    :raises ValueError: If it is neither ``"all"`` nor a number of minibatches of at least 1.
+    """
+    number = isinstance(report, Integral) and not isinstance(report, bool) and int(report) >= 1
+    if not (report == "all" or number):
+        raise ValueError(
+            f"`report` must be 'all' or a number of minibatches of at least 1. Got {report!r}."
+        )

@@ -12,6 +12,8 @@ from ..rule import Diagnostic
 
 # a client short by less than this part of the numbers compared is short by rounding only
 ROUNDING = 1e-12
+# in units of the rows' machine epsilon: their error is about a third of it, all entries together
+NOISE = 2.0
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,14 @@ class Program:
     def products(self, coefficients: Tensor) -> Tensor:
         """Products of the scaled rows with a direction, ``[r]``: the clients' progress."""
         return self.scale * (self.rows.gram @ coefficients)
+
+    def noise(self, coefficients: Tensor) -> float:
+        """How long a direction may be by the rounding of the updates alone.
+
+        Rows are known up to a part of their length, and their errors are independent.
+        """
+        errors = coefficients * self.rows.lengths * self.rows.rounding
+        return NOISE * float(errors.norm())
 
     def short(self, coefficients: Tensor) -> Tensor:
         """Which clients a direction leaves below their margin, beyond rounding."""

@@ -12,9 +12,10 @@ from torch import Tensor
 
 from ..clients import ClientAlgorithm, LocalTraining
 from ..cohort import Cohort
+from ..errors import MalformedReplyError
 from ..layout import Spec
 from ..rule import Aggregation, Claims, Diagnostic, Flow, Request, Rule
-from ._checks import check_server_lr
+from ._checks import check_report, check_server_lr
 from .uniform import Uniform
 
 
@@ -62,12 +63,22 @@ class FedHV(Rule[FedHVState]):
     state_types = (FedHVState,)
 
     def __post_init__(self) -> None:
+        if isinstance(self.reference, Mapping | str):
+            raise ValueError(f"`reference` must hold one number a task. Got {self.reference!r}.")
         object.__setattr__(self, "reference", tuple(float(r) for r in self.reference))
         if not self.reference or not all(math.isfinite(r) for r in self.reference):
             raise ValueError(f"`reference` must hold finite numbers. Got {self.reference}.")
         if not 0 < self.floor < math.inf:
             raise ValueError(f"`floor` must be positive and finite. Got {self.floor}.")
+        check_report(self.report)
         check_server_lr(self.server_lr)
+        if self.server is not None and not isinstance(self.server, Rule):
+            raise ValueError(f"`server` must be a rule, such as `FedPCD()`. Got {self.server!r}.")
+        if "train" not in self._server.needs:
+            raise ValueError(
+                f"`server` must train in a phase 'train'. {type(self.server).__name__} has "
+                f"{sorted(self._server.needs)}."
+            )
 
     @property
     def needs(self) -> Mapping[str, tuple[str, ...]]:
@@ -128,7 +139,13 @@ class FedHV(Rule[FedHVState]):
     def _weigh(
         self, state: FedHVState, cohort: Cohort, inner: Aggregation[Any]
     ) -> Aggregation[FedHVState]:
-        losses = cohort.task_losses.to(torch.float64).mean(0)
+        losses = cohort.task_losses
+        if tuple(losses.shape) != (len(cohort), len(self.reference)):
+            raise MalformedReplyError(
+                f"`task_loss` must hold one number for each of {len(self.reference)} tasks. Got "
+                f"{tuple(losses.shape[1:])} from each client."
+            )
+        losses = losses.to(torch.float64).mean(0)
         slacks = torch.tensor(self.reference, dtype=torch.float64) - losses
         inverse = 1 / slacks.clamp(min=self.floor)
         weights = inverse / inverse.sum()

@@ -6,13 +6,14 @@ import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from numbers import Integral, Real
 from typing import Literal
 
 import torch
 from torch import Tensor
 
 from ..cohort import Cohort
-from ..errors import InfeasibleError, MalformedReplyError
+from ..errors import InfeasibleError, SolverError
 from ..history import History, Represented
 from ..layout import Spec
 from ..linalg import (
@@ -90,12 +91,15 @@ class FedPCD(Rule[FedPCDState]):
     state_types = (FedPCDState, History)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.tau, int | float):
-            object.__setattr__(self, "tau", tuple(float(value) for value in self.tau))
+        if isinstance(self.tau, Mapping | str):
+            raise ValueError(f"`tau` must be one number or one for each client. Got {self.tau!r}.")
+        several = not isinstance(self.tau, Real)
+        value = tuple(map(float, self.tau)) if several else float(self.tau)  # type: ignore[arg-type]
+        object.__setattr__(self, "tau", value)
         taus = self.tau if isinstance(self.tau, tuple) else (self.tau,)
         if not taus or not all(0 <= value <= 1 for value in taus):
             raise ValueError(f"`tau` must be in [0, 1]. Got {self.tau}.")
-        if not isinstance(self.history, int) or self.history < 0:
+        if not isinstance(self.history, Integral) or self.history < 0:
             raise ValueError(f"`history` must be an integer of at least 0. Got {self.history!r}.")
         if self.infeasible not in ("average", "protect", "raise"):
             raise ValueError(
@@ -152,36 +156,45 @@ class FedPCD(Rule[FedPCDState]):
         shares[: len(cohort)] = cohort.shares
         average = rows.combine(shares)
         length = norm(average)
-        noise = torch.finfo(cohort.updates.dtype).eps * float(shares @ rows.lengths)
+        noise = min(torch.finfo(t).eps for t in (cohort.updates.dtype, torch.float32))
+        noise *= float(shares @ rows.lengths)
         if length <= noise:  # opposite updates leave rounding errors, whose direction is nobody's
             length = 0.0
         program = self._program(rows, shares, length, rates)
 
         solution = self._solve(program)
-        step = torch.zeros_like(cohort.updates[0])
-        if solution.outcome in ("average", "infeasible"):
-            step = self.server_lr * average.to(step.dtype)
+        direction = torch.zeros_like(average)
+        if solution.outcome == "average":
+            direction = average
         elif solution.moves:
-            direction = rows.combine(program.target + solution.multipliers * program.scale)
+            coefficients = program.target + solution.multipliers * program.scale
+            direction = rows.combine(coefficients)
             size = norm(direction)
-            if size <= COLLAPSED * program.average_length:
-                solution = replace(solution, outcome="collapsed")
+            if size <= max(COLLAPSED * program.average_length, program.noise(coefficients)):
+                solution = self._without_direction(program, solution)
             else:
-                step = self.server_lr * (direction * (length / size)).to(step.dtype)
+                direction *= length / size
+        if solution.outcome == "infeasible":
+            direction = average
+        elif not solution.moves:
+            direction = torch.zeros_like(average)
+        step = self.server_lr * direction.to(cohort.updates.dtype)
 
         stalled = state.stalled + 1 if solution.outcome == "stalled" else 0
         seen = {**diagnostics(program, solution), "stalled_rounds": stalled}
         if stalled >= STALLED_ROUNDS_TO_WARN:
             _warn(stalled, seen)
         kept = recent.record(cohort, rows) if self.history else recent
-        known = {client: rates[client] for client in kept.rounds}
+        known = {client: rates.get(client, 1.0) for client in kept.rounds}
         return Aggregation(step, FedPCDState(kept, known, stalled), seen)
 
     def _program(
         self, rows: Represented, shares: Tensor, length: float, rates: Mapping[int, float]
     ) -> Program:
         """Steps 1 to 3: normalise rows and average; one margin a client."""
-        rate = torch.tensor([rates[client] for client in rows.client_ids], dtype=torch.float64)
+        rate = torch.tensor(
+            [rates.get(client, 1.0) for client in rows.client_ids], dtype=torch.float64
+        )
         if self.normalize:
             # Delta / (|Delta| + eps client_lr) is the normalised pseudo-gradient
             scale = 1 / (rows.lengths + self.eps * rate)
@@ -193,6 +206,11 @@ class FedPCD(Rule[FedPCDState]):
         scale = torch.where((scale * rows.lengths) ** 2 >= tiny, scale, 0.0)
         tau = torch.tensor(self.tau, dtype=torch.float64)
         if tau.dim():
+            if max(rows.client_ids) >= len(tau):
+                raise ValueError(
+                    f"`tau` must have one value for each client. Got {len(tau)}, but client "
+                    f"{max(rows.client_ids)} takes part."
+                )
             tau = tau[list(rows.client_ids)]
         return Program(
             rows=rows,
@@ -204,47 +222,62 @@ class FedPCD(Rule[FedPCDState]):
         )
 
     def _solve(self, program: Program) -> Solution:
-        """Step 4, and what to do when it has no answer."""
+        """Step 4."""
         nothing, gram = torch.zeros_like(program.scale), program.gram
         if program.average_length == 0 or not program.short(program.target).any():
-            # without primary the target is zero; with tau = 0 it would then be the answer
-            outcome = "average" if program.average_length else "no-average"
-            return Solution(outcome, nothing, feasibility_margin(gram, program.margins > 0))
+            # without primary the target is zero, and so is the answer if nobody asks for more
+            outcome = "average" if self.primary else "collapsed"
+            margin = feasibility_margin(gram, program.margins > 0)
+            return Solution(outcome if program.average_length else "no-average", nothing, margin)
         products = program.products(program.target)
-        projection = project_onto_halfspaces(gram, products, program.margins)
+        # rows that are known to a few digits have a margin known to as many
+        least = max(INFEASIBLE_MARGIN, float(program.rows.rounding.max()) / 2)
+        try:
+            projection = project_onto_halfspaces(gram, products, program.margins)
+        except SolverError:
+            if self.infeasible != "average":
+                raise
+            return Solution("infeasible", nothing, math.nan, "unproven", 1)
         margin, fallbacks = projection.margin, projection.fallbacks
-        if projection.feasible:
-            found = projection.multipliers
-            return Solution("projected", found, margin, projection.method, fallbacks)
-        if self.infeasible == "average":
-            served = protectable(gram)  # to name those who cannot be given progress
-            return Solution("infeasible", nothing, margin, "none", fallbacks, served)
+        solution = Solution(
+            "projected", projection.multipliers, margin, projection.method, fallbacks
+        )
+        if projection.feasible and margin > least:
+            return solution
+        return self._without_direction(program, solution)
+
+    def _without_direction(self, program: Program, solution: Solution) -> Solution:
+        """What to do when no direction, or only one of rounding errors, serves everybody."""
+        nothing, gram = torch.zeros_like(program.scale), program.gram
+        if not program.margins.any() or solution.outcome == "protected":
+            return replace(solution, outcome="collapsed")
         if self.infeasible == "raise":
             raise InfeasibleError(
                 f"No direction gives all of clients {list(program.rows.client_ids)} progress: the "
-                f"feasibility margin {margin:.3g} is not above {INFEASIBLE_MARGIN:.0e}. Choose "
+                f"feasibility margin is {solution.margin:.3g}, zero up to rounding. Choose "
                 f'`infeasible="average"` or `"protect"`.'
             )
+        if self.infeasible == "average":
+            served = protectable(gram)  # to name those who cannot be given progress
+            return replace(
+                solution, outcome="infeasible", multipliers=nothing, solver="none", protected=served
+            )
+        products = program.products(program.target)
         answer = project_with_protection(gram, products, program.margins)
-        return Solution(
+        return replace(
+            solution,
             outcome="stalled" if answer.stalled else "protected",
             multipliers=answer.coefficients,
-            margin=margin,
             solver=answer.method,
-            fallbacks=fallbacks + answer.fallbacks,
+            fallbacks=solution.fallbacks + answer.fallbacks,
             protected=answer.protected,
         )
 
 
 def _client_lr(cohort: Cohort) -> dict[int, float]:
     """The rates the clients used; 1 where they did not say, so that updates count as they are."""
-    values = cohort.fields.get("client_lr", torch.ones(len(cohort))).tolist()
-    rates = dict(zip(cohort.client_ids, values, strict=True))
-    if wrong := [client for client, rate in rates.items() if not rate > 0]:
-        raise MalformedReplyError(
-            f"`client_lr` must be positive. Got {rates[wrong[0]]} from client {wrong[0]}."
-        )
-    return rates
+    rates = cohort.fields.get("client_lr", torch.ones(len(cohort)))
+    return dict(zip(cohort.client_ids, rates.tolist(), strict=True))
 
 
 def _warn(stalled: int, seen: Mapping[str, Diagnostic]) -> None:

@@ -12,7 +12,7 @@ from ..clients import ClientAlgorithm, LocalTraining
 from ..cohort import Cohort
 from ..linalg import combine
 from ..rule import Aggregation, Claims, StatelessRule
-from ._checks import check_server_lr
+from ._checks import check_report, check_server_lr
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,8 @@ class Uniform(StatelessRule):
 
     def __post_init__(self) -> None:
         check_server_lr(self.server_lr)
+        if self.report is not None:
+            check_report(self.report)
 
     @property
     def needs(self) -> Mapping[str, tuple[str, ...]]:
