@@ -253,7 +253,7 @@ def test_a_buffer_that_was_infinite_from_the_start_is_let_through():
         lambda r: ClientResult(
             {**r.fields, "mood": torch.zeros(3)}, 1, buffers={"x": torch.ones(1)}
         ),
-        lambda r: None,
+        lambda _: None,
     ],
     ids=["dtype", "negative count", "client_lr", "unknown buffer", "nothing"],
 )

@@ -1,0 +1,7 @@
+"""The command line: ``fedaccord run``, ``compare``, ``list`` and ``demo``."""
+
+from __future__ import annotations
+
+from ._app import app, main
+
+__all__ = ["app", "main"]

@@ -1,0 +1,212 @@
+"""Carrying out one experiment in one folder."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from ..checkpoint import load, save, save_model
+from ..errors import CheckpointError, StaleHistoryError
+from ..simulation import simulate, start
+from ..training import RoundResult, TrainingState
+from ._environment import environment
+from ._experiment import Experiment
+from ._folder import RunFolder
+from ._read import Run
+from ._records import keep_rounds, line_of, read_records, record_of
+from ._setup import Setup, set_up
+from ._summary import summarise
+from ._watch import Watch, unwatched
+
+CHECKPOINT_SECONDS = 10.0
+
+
+def prepare(experiment: Experiment, folder: Path | str, *, resume: bool = False) -> Setup:
+    """Check an experiment and its folder; nothing is written and nothing trained.
+
+    :param experiment: What to run.
+    :param folder: Where to.
+    :param resume: Whether the folder holds this experiment already, to be gone on with.
+    :raises FolderError: If the folder is in use, holds another configuration or cannot be written.
+    :raises ValueError: If something in the experiment does not fit together.
+    """
+    place = RunFolder(Path(folder))
+    if resume:
+        place.check_resumable()
+        experiment = place.reconcile(experiment)
+    else:
+        place.check_new()
+    return set_up(experiment)
+
+
+def run(
+    experiment: Experiment,
+    folder: Path | str,
+    *,
+    resume: bool = False,
+    watch: Watch = unwatched,
+    checkpoint_seconds: float = CHECKPOINT_SECONDS,
+) -> Run:
+    """Carry out an experiment, or what is left of it.
+
+    A run that was interrupted and resumed leaves the same records and the same model, byte for
+    byte, as one that was not.
+
+    :param experiment: What to run.
+    :param folder: Where to; made if it does not exist.
+    :param resume: Go on with the run in the folder.
+    :param watch: Told about every round.
+    :param checkpoint_seconds: Least time between checkpoints; 0 means one after every round. There
+        is always one at the end, and one when the run is interrupted or fails.
+    :return: The run's files, read.
+    :raises FolderError: As :func:`prepare`.
+    :raises ValueError: As :func:`prepare`, or if the model answers with NaN.
+    :raises CheckpointError: If checkpoint and records of the folder do not agree.
+    :raises FedAccordError: Whatever stops a round.
+    """
+    setup = prepare(experiment, folder, resume=resume)
+    return carry_out(
+        setup, folder, resume=resume, watch=watch, checkpoint_seconds=checkpoint_seconds
+    )
+
+
+def carry_out(
+    setup: Setup,
+    folder: Path | str,
+    *,
+    resume: bool = False,
+    watch: Watch = unwatched,
+    checkpoint_seconds: float = CHECKPOINT_SECONDS,
+) -> Run:
+    """Carry out what :func:`prepare` checked; see :func:`run`."""
+    place = RunFolder(Path(folder))
+    place.path.mkdir(parents=True, exist_ok=True)
+    experiment = setup.experiment
+    place.write_experiment(experiment)  # before calibration, so that it can be resumed
+    place.write_split(setup.partition)
+    if experiment.rule.lacks_reference:
+        experiment = _calibrate(setup, watch)
+        place.write_experiment(experiment)
+    began = time.monotonic()
+    training = _begin(setup, experiment, place)
+    first = training.round
+    place.note_sitting(
+        "environment.json",
+        {"first_round": first, **environment(experiment.workers)},
+        fresh=not resume,
+    )
+    try:
+        with place.records_file.open("ab") as records:
+            _rounds(setup, experiment, place, records, training, watch, checkpoint_seconds)
+    finally:
+        seconds = round(time.monotonic() - began, 3)
+        place.note_sitting(
+            "timing.json", {"first_round": first, "seconds": seconds}, fresh=not resume
+        )
+    return Run.read(place.path)
+
+
+def _calibrate(setup: Setup, watch: Watch) -> Experiment:
+    assert setup.experiment.calibration is not None
+    total, done = setup.experiment.calibration.rounds, 0
+
+    def tick() -> None:
+        nonlocal done
+        done += 1
+        watch("calibration", done=done, of=total)
+
+    return setup.calibrate(tick)
+
+
+def _begin(setup: Setup, experiment: Experiment, place: RunFolder) -> TrainingState:
+    """The state to go on from; the records are cut to it."""
+    rule = experiment.rule.build()
+    if not place.checkpoint_file.exists():
+        keep_rounds(place.records_file, 0)
+        return start(rule, setup.federation, seed=experiment.seed)
+    training = load(place.checkpoint_file, rule)
+    if training.params.shape != (setup.federation.spec.dim,) or training.round > experiment.rounds:
+        raise CheckpointError(f"{place.checkpoint_file} belongs to another experiment.")
+    keep_rounds(place.records_file, training.round)
+    return training
+
+
+def _rounds(
+    setup: Setup,
+    experiment: Experiment,
+    place: RunFolder,
+    records: BinaryIO,
+    training: TrainingState,
+    watch: Watch,
+    checkpoint_seconds: float,
+) -> None:
+    results = simulate(
+        experiment.rule.build(),
+        setup.federation,
+        rounds=experiment.rounds,
+        local=experiment.local,
+        sampler=experiment.sampler,
+        seed=experiment.seed,
+        executor=setup.executor,
+        training=training,
+        policy=experiment.policy,
+    )
+    with _saved_in_the_end(place, records, training) as keep:
+        last_saved = time.monotonic()
+        for result in results:
+            evaluation = _evaluate(setup, experiment, result)
+            records.write(line_of(record_of(result, evaluation)).encode())
+            records.flush()
+            now = time.monotonic()
+            keep(result.training, now - last_saved >= checkpoint_seconds)
+            if now - last_saved >= checkpoint_seconds:
+                last_saved = time.monotonic()
+            done = result.training.round
+            watch("training", done=done, of=experiment.rounds, evaluation=evaluation)
+            training = result.training
+    model = setup.federation.module(training.params, training.buffers)
+    save_model(place.model_file, model.state_dict())
+    place.write_json(place.summary_file.name, summarise(read_records(place.records_file)))
+
+
+def _evaluate(
+    setup: Setup, experiment: Experiment, result: RoundResult
+) -> Mapping[str, Any] | None:
+    done = result.training.round
+    if not experiment.evaluates_after(done):
+        return None
+    model = setup.federation.module(result.training.params, result.training.buffers)
+    return setup.evaluator(model, rounds=done)
+
+
+@contextlib.contextmanager
+def _saved_in_the_end(
+    place: RunFolder, records: BinaryIO, training: TrainingState
+) -> Iterator[Callable[[TrainingState, bool], None]]:
+    """Give a function that takes the newest state and saves it if told to; save the last one.
+
+    Records reach the disk before the checkpoint that counts on them.
+    """
+    newest = training
+
+    def save_now() -> None:
+        os.fsync(records.fileno())
+        save(place.checkpoint_file, newest)
+
+    def keep(state: TrainingState, now: bool) -> None:  # noqa: FBT001
+        nonlocal newest
+        newest = state
+        if now:
+            save_now()
+
+    try:
+        yield keep
+    finally:
+        # stopped inside a round: the history may be the next state's already, and the checkpoint
+        # before it stays
+        with contextlib.suppress(StaleHistoryError):
+            save_now()
