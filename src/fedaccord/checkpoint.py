@@ -128,7 +128,7 @@ def save_model(path: Path | str, state_dict: Mapping[str, Tensor]) -> None:
     """Write a trained model's ``state_dict`` as a safetensors file, whole or not at all.
 
     :param path: Where to; its folder must exist.
-    :param state_dict: For example ``federation.module(...).state_dict()``.
+    :param state_dict: For example ``federation.module(training).state_dict()``.
     """
     tensors = {name: value.detach().clone().contiguous() for name, value in state_dict.items()}
     _write_whole(Path(path), tensors, {"format": "pt"})
@@ -139,7 +139,10 @@ def _write_whole(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[st
         raise FileNotFoundError(f"There is no folder {path.parent} to write {path.name} into.")
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
+        temporary.touch()
+        usual = temporary.stat().st_mode  # safetensors makes files that only their owner can read
         save_file(dict(tensors), temporary, metadata=dict(metadata))
+        temporary.chmod(usual)
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
         temporary.replace(path)

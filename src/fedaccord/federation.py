@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +15,21 @@ from .buffers import beside, write
 from .clients import ClientData, Losses
 from .layout import Layout, Spec
 from .random import derive
+
+
+class Trained(Protocol):
+    """The trained part of a training state."""
+
+    @property
+    def params(self) -> Tensor:
+        """Trainable parameters, ``[dim]``."""
+        ...
+
+    @property
+    def buffers(self) -> Mapping[str, Tensor]:
+        """Frozen parameters and buffers, by name."""
+        ...
+
 
 # two threads that seed the global generator at once would spoil each other's model
 _BUILDING = threading.Lock()
@@ -97,11 +112,14 @@ class Federation:
         model.to(self.device)
         return self.spec.layout.flatten(model), beside(model, self.spec.layout)
 
-    def module(self, params: Tensor, buffers: Mapping[str, Tensor]) -> nn.Module:
-        """A model holding the given parameters and other tensors, in evaluation mode."""
+    def module(self, trained: Trained, /) -> nn.Module:
+        """The global model as a module of its own, in evaluation mode.
+
+        :param trained: A :class:`~fedaccord.TrainingState`.
+        """
         model = build(self.model, 0).to(self.device)
-        self.spec.layout.write(params, model)
-        write(buffers, model)
+        self.spec.layout.write(trained.params, model)
+        write(trained.buffers, model)
         return model.eval()
 
 

@@ -96,7 +96,7 @@ def test_the_reported_losses_are_means_over_what_clients_have(report: Any, drop_
     # clients of one minibatch report on all of it, whatever the budget
     federation = normalised_federation([0, 1, 3])
     training = start(FedAvg(), federation)
-    module = federation.module(training.params, training.buffers)
+    module = federation.module(training)
     with torch.no_grad():
         wanted = torch.stack(
             [

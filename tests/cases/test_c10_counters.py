@@ -70,7 +70,7 @@ def shapes(state: dict[str, Tensor]) -> dict[str, tuple[torch.dtype, torch.Size]
 
 
 def module(federation: Federation, training: TrainingState) -> nn.Module:
-    return federation.module(training.params, training.buffers)
+    return federation.module(training)
 
 
 @every_rule

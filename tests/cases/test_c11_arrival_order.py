@@ -89,7 +89,7 @@ def fingerprint(name: str, **options: Any) -> str:
     options |= {"local": LOCAL, "sampler": UniformSampler(4), "seed": 7}
     for result in simulate(ONE_TASK[name], FEDERATION, rounds=3, **options):
         training = result.training
-        module = FEDERATION.module(training.params, training.buffers)
+        module = FEDERATION.module(training)
         scores = evaluate(module, FEDERATION.clients[0], num_classes=[3])
         digest.update(repr(result.client_ids).encode() + training.params.numpy().tobytes())
         digest.update(scores.losses.numpy().tobytes() + scores.accuracies.numpy().tobytes())

@@ -153,7 +153,7 @@ def test_saving_does_not_end_a_state(tmp_path: Path):
 def test_the_trained_model_can_be_read_by_anyone(tmp_path: Path):
     federation = classification_federation(3)
     training = start(FedAvg(), federation)
-    model = federation.module(training.params, training.buffers)
+    model = federation.module(training)
     save_model(tmp_path / "m.safetensors", model.state_dict())
     back = load_file(tmp_path / "m.safetensors")
     assert all(torch.equal(back[k], v) for k, v in model.state_dict().items())
@@ -211,3 +211,9 @@ def test_a_tree_of_another_kind_is_refused(tmp_path: Path, tree: object):
     by_hand(tmp_path / "c", tree)
     with pytest.raises(CheckpointError):
         load(tmp_path / "c", FedPCD())
+
+
+def test_files_have_the_usual_permissions(tmp_path: Path):
+    (tmp_path / "usual").touch()
+    save(tmp_path / "c", trained(FedAvg()))
+    assert (tmp_path / "c").stat().st_mode == (tmp_path / "usual").stat().st_mode

@@ -260,7 +260,7 @@ def test_training_can_start_from_a_state_dict_and_ends_in_one():
     federation = counting_federation([4, 4])
     given = Counting().state_dict()
     training = start(FedAvg(), federation, state_dict=given)
-    back = federation.module(training.params, training.buffers).state_dict()
+    back = federation.module(training).state_dict()
     assert back.keys() == given.keys()
     assert all(torch.equal(back[name], given[name]) for name in given)
 

@@ -145,7 +145,7 @@ def test_the_model_is_the_one_of_a_plain_simulation(tmp_path: Path):
         sampler=experiment.sampler,
         executor=Threads(2),
     )
-    expected = federation.module(last.training.params, last.training.buffers).state_dict()
+    expected = federation.module(last.training).state_dict()
     found = load_file(tmp_path / "model.safetensors")
     assert all(torch.equal(found[name], expected[name]) for name in expected)
     checkpoint = load(tmp_path / "training.safetensors", experiment.rule.build())
