@@ -1,17 +1,17 @@
-"""One client's answer, whether it can be used, and what to do if not."""
+"""One client's answer, and what to do if it cannot be used."""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from .errors import MalformedReplyError, MissingFieldError, NonFiniteError
-from .layout import Layout, Spec
+from .errors import MalformedReplyError
+from .layout import Layout
 
 
 @dataclass(frozen=True)
@@ -61,48 +61,6 @@ class Reply:
             if not 0 <= whole < 2**63:
                 raise ValueError(f"`{name}` must be a whole number of at least 0. Got {value!r}.")
             object.__setattr__(self, name, whole)
-
-
-def screen(
-    reply: Reply, *, spec: Spec, needs: Sequence[str], phase: str = "train"
-) -> MissingFieldError | MalformedReplyError | NonFiniteError | None:
-    """Say what makes one reply unusable, or nothing if it can be used.
-
-    The simulator and the Flower strategy ask this before :meth:`Cohort.stack`, so that one client's
-    mistake can be attributed to it instead of failing the round.
-
-    :param reply: The reply.
-    :param spec: Gives the shapes of ``update``, ``task_loss`` and ``task_update``.
-    :param needs: Fields the rule needs; others may be there too.
-    :param phase: What was asked, for the message.
-    """
-    shapes: dict[str, tuple[int, ...]] = {
-        "update": (spec.dim,),
-        "loss": (),
-        "train_loss": (),
-        "client_lr": (),
-        "task_loss": (spec.num_tasks,),
-        "task_update": (spec.num_tasks, spec.dim),
-    }
-    if (problem := malformed(reply)) is not None:
-        return problem
-    who = f"client {reply.client_id}"
-    if missing := [name for name in needs if name not in reply.fields]:
-        return MissingFieldError(
-            f"The rule needs {list(needs)} in phase '{phase}', but {who} did not report {missing}. "
-            f"It reported {sorted(reply.fields)}."
-        )
-    for name, value in reply.fields.items():
-        if name in shapes and tuple(value.shape) != shapes[name]:
-            return MalformedReplyError(
-                f"`{name}` must have shape {shapes[name]}. Got {tuple(value.shape)} from {who}."
-            )
-        if (what := not_finite(name, value, spec.layout)) is not None:
-            return NonFiniteError(
-                f"Every contribution must be finite. {what} at {who}. Lower the learning rate, or "
-                f'drop such clients with `Policy(on_invalid="drop")`.'
-            )
-    return None
 
 
 def malformed(reply: Reply) -> MalformedReplyError | None:

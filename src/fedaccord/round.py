@@ -19,15 +19,15 @@ from .errors import (
     ContributionError,
     EmptyRoundError,
     FedAccordError,
-    MalformedReplyError,
     NonFiniteError,
 )
 from .executors import ClientFailure, Executor, own_settings, serial
 from .federation import Federation
 from .linalg import norm
 from .random import derive
-from .reply import Policy, Reply, not_finite, screen
+from .reply import Policy, Reply
 from .rule import Aggregation, Diagnostic, Flow, Request, Rule, S
+from .screening import common_fields, problem_with
 from .training import RoundResult, TrainingState
 
 
@@ -142,7 +142,7 @@ class _Round:
                 f"Round {self._training.round} has no contribution left to aggregate. Dropped: "
                 f"{', '.join(lost[:10])}{more}. The first because: {first}"
             )
-        common = _common_fields(replies, self._needs.get(request.phase, ()))
+        common = common_fields(replies, self._needs.get(request.phase, ()))
         return Cohort.stack(
             [
                 replace(reply, fields={k: v for k, v in reply.fields.items() if k in common})
@@ -239,7 +239,15 @@ class _Round:
             )
             cause: Exception | None = result.error
         else:
-            problem, cause = self._problem_with(client, result, phase), None
+            problem = problem_with(
+                client,
+                result,
+                training=self._training,
+                spec=self._federation.spec,
+                needs=self._needs.get(phase, ()),
+                phase=phase,
+            )
+            cause = None
         if problem is not None:
             if self.policy.on_invalid == "raise":
                 raise problem from cause
@@ -258,62 +266,6 @@ class _Round:
         if result.buffers:
             self._buffers[client] = (result.num_examples, result.buffers)
         return reply
-
-    def _problem_with(
-        self, client: int, result: ClientResult, phase: str
-    ) -> ContributionError | None:
-        """Say what makes a result unusable, or nothing."""
-        if not isinstance(result, ClientResult):
-            return MalformedReplyError(
-                f"A client algorithm must return `ClientResult`. Got {type(result).__name__} from "
-                f"client {client}."
-            )
-        try:
-            reply = Reply(client, result.num_examples, result.fields)
-        except ValueError as error:
-            return MalformedReplyError(f"{error} It came from client {client}.")
-        needs = self._needs.get(phase, ())
-        problem = screen(reply, spec=self._federation.spec, needs=needs, phase=phase)
-        update = reply.fields.get("update")
-        if problem is None and update is not None and update.dtype != self._training.params.dtype:
-            problem = MalformedReplyError(
-                f"`update` must have the parameters' dtype {self._training.params.dtype}. Got "
-                f"{update.dtype} from client {client}."
-            )
-        return problem or self._problem_with_buffers(client, result.buffers)
-
-    def _problem_with_buffers(
-        self, client: int, buffers: Mapping[str, Tensor]
-    ) -> ContributionError | None:
-        for name, buffer in buffers.items():
-            sent = self._training.buffers.get(name)
-            if sent is None or sent.shape != buffer.shape:
-                shape = "no such buffer" if sent is None else f"shape {tuple(sent.shape)}"
-                return MalformedReplyError(
-                    f"Buffers must keep their names and shapes. The model has {shape} for "
-                    f"`{name}`, client {client} sent {tuple(buffer.shape)}."
-                )
-            what = not_finite(name, buffer, None)
-            # an attention mask is infinite from the start, statistics are not
-            if what is not None and torch.isfinite(sent).all():
-                return NonFiniteError(f"Buffers must stay finite. {what} at client {client}.")
-        return None
-
-
-def _common_fields(replies: Sequence[Reply], needs: Sequence[str]) -> set[str]:
-    """What every reply holds alike; what some hold beyond it is of no use to a rule."""
-    common = set.intersection(*(set(reply.fields) for reply in replies))
-    first = replies[0].fields
-    return {
-        name
-        for name in common
-        if name in needs
-        or all(
-            reply.fields[name].shape == first[name].shape
-            and reply.fields[name].dtype == first[name].dtype
-            for reply in replies
-        )
-    }
 
 
 def _restore(

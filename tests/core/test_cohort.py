@@ -17,7 +17,7 @@ from fedaccord import (
     Policy,
     Reply,
 )
-from fedaccord.reply import screen
+from fedaccord.screening import screen
 
 
 def reply(client: int, *values: float, examples: int = 1, **fields: float) -> Reply:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Literal
 
@@ -13,20 +13,14 @@ import torch
 from torch import Tensor
 
 from ..cohort import Cohort
-from ..errors import InfeasibleError, SolverError
 from ..history import History, Represented
 from ..layout import Spec
-from ..linalg import (
-    INFEASIBLE_MARGIN,
-    feasibility_margin,
-    norm,
-    project_onto_halfspaces,
-    project_with_protection,
-    protectable,
-)
+from ..linalg import norm
 from ..rule import Aggregation, Claims, Diagnostic, Rule
 from ._checks import check_server_lr
-from ._fedpcd_program import Program, Solution, diagnostics
+from ._fedpcd_diagnostics import diagnostics
+from ._fedpcd_program import Program
+from ._fedpcd_solution import Infeasible, solve, without_direction
 
 # a projected direction shorter than this part of the average's is noise: the only answer is zero
 COLLAPSED = 1e-8
@@ -80,7 +74,7 @@ class FedPCD(Rule[FedPCDState]):
 
     tau: float | Sequence[float] = 0.02
     history: int = 10
-    infeasible: Literal["average", "protect", "raise"] = "average"
+    infeasible: Infeasible = "average"
     normalize: bool = True
     primary: bool = True
     eps: float = 1e-8
@@ -162,7 +156,7 @@ class FedPCD(Rule[FedPCDState]):
             length = 0.0
         program = self._program(rows, shares, length, rates)
 
-        solution = self._solve(program)
+        solution = solve(program, infeasible=self.infeasible)
         direction = torch.zeros_like(average)
         if solution.outcome == "average":
             direction = average
@@ -171,7 +165,7 @@ class FedPCD(Rule[FedPCDState]):
             direction = rows.combine(coefficients)
             size = norm(direction)
             if size <= max(COLLAPSED * program.average_length, program.noise(coefficients)):
-                solution = self._without_direction(program, solution)
+                solution = without_direction(program, solution, infeasible=self.infeasible)
             else:
                 direction *= length / size
         if solution.outcome == "infeasible":
@@ -219,58 +213,6 @@ class FedPCD(Rule[FedPCDState]):
             average=target * shares,
             average_length=target * length,
             target=target * shares if self.primary else torch.zeros_like(shares),
-        )
-
-    def _solve(self, program: Program) -> Solution:
-        """Step 4."""
-        nothing, gram = torch.zeros_like(program.scale), program.gram
-        if program.average_length == 0 or not program.short(program.target).any():
-            # without primary the target is zero, and so is the answer if nobody asks for more
-            outcome = "average" if self.primary else "collapsed"
-            margin = feasibility_margin(gram, program.margins > 0)
-            return Solution(outcome if program.average_length else "no-average", nothing, margin)
-        products = program.products(program.target)
-        # rows that are known to a few digits have a margin known to as many
-        least = max(INFEASIBLE_MARGIN, float(program.rows.rounding.max()) / 2)
-        try:
-            projection = project_onto_halfspaces(gram, products, program.margins)
-        except SolverError:
-            if self.infeasible != "average":
-                raise
-            return Solution("infeasible", nothing, math.nan, "unproven", 1)
-        margin, fallbacks = projection.margin, projection.fallbacks
-        solution = Solution(
-            "projected", projection.multipliers, margin, projection.method, fallbacks
-        )
-        if projection.feasible and margin > least:
-            return solution
-        return self._without_direction(program, solution)
-
-    def _without_direction(self, program: Program, solution: Solution) -> Solution:
-        """What to do when no direction, or only one of rounding errors, serves everybody."""
-        nothing, gram = torch.zeros_like(program.scale), program.gram
-        if not program.margins.any() or solution.outcome == "protected":
-            return replace(solution, outcome="collapsed")
-        if self.infeasible == "raise":
-            raise InfeasibleError(
-                f"No direction gives all of clients {list(program.rows.client_ids)} progress: the "
-                f"feasibility margin is {solution.margin:.3g}, zero up to rounding. Choose "
-                f'`infeasible="average"` or `"protect"`.'
-            )
-        if self.infeasible == "average":
-            served = protectable(gram)  # to name those who cannot be given progress
-            return replace(
-                solution, outcome="infeasible", multipliers=nothing, solver="none", protected=served
-            )
-        products = program.products(program.target)
-        answer = project_with_protection(gram, products, program.margins)
-        return replace(
-            solution,
-            outcome="stalled" if answer.stalled else "protected",
-            multipliers=answer.coefficients,
-            solver=answer.method,
-            fallbacks=solution.fallbacks + answer.fallbacks,
-            protected=answer.protected,
         )
 
 
