@@ -199,3 +199,11 @@ def test_impossible_bounds_are_rejected(bounds, message):
 def test_what_is_no_gramian_is_rejected(gram, message):
     with pytest.raises(ValueError, match=message):
         min_norm_weights(tensor(gram))
+
+
+def test_zero_rows_between_bounds_are_all_that_is_taken():
+    # found by a search: a combination of length 1e-20 is zero, whatever the sign of its noise
+    matrix = rows("zeros", n=9, dim=5, seed=1)
+    lower, upper = _box(9, 1)
+    weights = _weights(matrix, lower=tensor(lower), upper=tensor(upper))
+    np.testing.assert_allclose(matrix.T @ weights, 0, atol=1e-10)

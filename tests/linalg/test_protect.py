@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.optimize
 import torch
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from fedaccord.linalg import (
@@ -154,7 +154,7 @@ def test_a_solver_on_the_vectors_with_equations_finds_the_same_point(seed):
         ],
         options={"ftol": 1e-15, "maxiter": 500},
     )
-    assert other.success
+    assume(other.success)  # its line search gives up on a few programs in a thousand
     np.testing.assert_allclose(point, other.x, atol=1e-5 * max(1.0, np.abs(point).max()))
 
 

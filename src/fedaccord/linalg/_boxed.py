@@ -64,13 +64,14 @@ def duality_gap(gram: Floats, box: Box, weights: Floats) -> float:
     gradient = gram @ weights
     best, _ = box.minimiser(gradient)
     terms = np.abs(gram) @ weights
-    # The longest row has length one; what is 1e-10 times shorter is zero.
-    scale = max(
-        float(weights @ terms), rounding(len(gram)) / TOLERANCE * float(terms @ best), 1e-20
-    )
+    length = float(weights @ terms)
+    astray = abs(1.0 - float(weights.sum()))
+    # The longest row has length one; a combination 1e-10 times shorter is zero.
+    if length <= 1e-20:
+        return astray
+    scale = max(length, rounding(len(gram)) / TOLERANCE * float(terms @ best))
     # Differences of weights are summed, not two large sums subtracted.
-    gap = abs(float(gradient @ (weights - best))) + abs(1.0 - float(weights.sum())) * scale
-    return gap / scale
+    return abs(float(gradient @ (weights - best))) / scale + astray
 
 
 def solve_boxed(gram: Floats, box: Box) -> Floats:
