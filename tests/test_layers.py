@@ -42,7 +42,7 @@ ORDER = [unit for layer in LAYERS for unit in layer]
 CORE_PACKAGES = {"torch", "numpy", "scipy", "daqp", "safetensors"}
 OTHER_PACKAGES = {
     "plots": {"matplotlib"},
-    "experiments": {"tomli_w"},
+    "experiments": {"tomli_w", "filelock"},
     "cli": {"click", "rich"},
 }
 

@@ -20,11 +20,11 @@ from typing import Any
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
-from torch import Tensor
+from torch import Tensor, nn
 
 from .errors import CheckpointError
 from .history import History
-from .rule import Rule, StatelessRule, allowed_state_types
+from .rule import Rule, allowed_state_types, remembers
 from .training import TrainingState
 
 FORMAT = "fedaccord-training-state"
@@ -36,8 +36,15 @@ def save(path: Path | str, training: TrainingState) -> None:
 
     :param path: Where to; its folder must exist.
     :param training: The state.
-    :raises TypeError: If the rule's state holds something a checkpoint cannot.
+    :raises FileNotFoundError: If the folder does not exist.
+    :raises TypeError: If this is no training state, or the rule's state holds something a
+        checkpoint cannot.
     """
+    if not isinstance(training, TrainingState):
+        raise TypeError(
+            f"`training` must be a training state, such as `result.training`. Got "
+            f"{type(training).__name__}."
+        )
     tensors: dict[str, Tensor] = {}
     tree = _encode(training, tensors)
     header = {"version": VERSION, "checksum": _checksum(tree, tensors), "tree": tree}
@@ -81,7 +88,7 @@ def load(path: Path | str, rule: Rule[Any]) -> TrainingState:
     if not isinstance(training, TrainingState):
         raise CheckpointError(f"{path} does not hold a training state.")
     _check_parts(training, path)
-    if not _belongs(training.rule_state, rule):
+    if not remembers(rule, training.rule_state):
         raise CheckpointError(
             f"{path} does not hold a state of {type(rule).__name__}. Load it with the rule it was "
             f"saved with."
@@ -108,28 +115,14 @@ def _check_parts(training: TrainingState, path: Path | str) -> None:
         raise CheckpointError(f"{path} holds a training state with parts of the wrong kind.")
 
 
-def _belongs(state: Any, rule: Rule[Any]) -> bool:
-    """Whether a state is of the kind this rule, and the rules inside it, remember."""
-    if isinstance(rule, StatelessRule):
-        return state is None
-    if rule.state_types and not isinstance(state, rule.state_types[0]):
-        return False
-    if not is_dataclass(rule):
-        return True
-    inner = {part.name: getattr(rule, part.name) for part in fields(rule)}
-    return all(
-        _belongs(getattr(state, name), part)
-        for name, part in inner.items()
-        if isinstance(part, Rule) and hasattr(state, name)
-    )
-
-
-def save_model(path: Path | str, state_dict: Mapping[str, Tensor]) -> None:
+def save_model(path: Path | str, state_dict: Mapping[str, Tensor] | nn.Module) -> None:
     """Write a trained model's ``state_dict`` as a safetensors file, whole or not at all.
 
     :param path: Where to; its folder must exist.
-    :param state_dict: For example ``federation.module(training).state_dict()``.
+    :param state_dict: A model or its ``state_dict``, for example ``federation.module(training)``.
     """
+    if isinstance(state_dict, nn.Module):
+        state_dict = state_dict.state_dict()
     tensors = {name: value.detach().clone().contiguous() for name, value in state_dict.items()}
     _write_whole(Path(path), tensors, {"format": "pt"})
 

@@ -72,10 +72,26 @@ class Federation:
                 f"`clients` must be a sequence of clients' data, whose positions are the ids. Got "
                 f"{type(self.clients).__name__}."
             )
+        if isinstance(self.losses, nn.Module) or not callable(self.losses):
+            raise TypeError(
+                f"`losses` must be a function `losses(model, batch)` that gives each task's mean "
+                f"loss, [m]. Got {self.losses!r}."
+            )
+        if torch.device(self.device).type == "cuda" and not torch.cuda.is_available():
+            raise ValueError(
+                f"`device` must be there. Got {self.device!r}, and PyTorch finds none."
+            )
         if self.num_tasks < 1:
             raise ValueError(f"`num_tasks` must be at least 1. Got {self.num_tasks}.")
         if len(self.clients) == 0:
             raise ValueError("`clients` must hold at least one client's data.")
+        first = self.clients[0]
+        if not (hasattr(first, "batch") and hasattr(first, "__len__")):
+            raise TypeError(
+                f"A client's data must have `len(data)` and `data.batch(index)`. Got a "
+                f"{type(first).__name__} at position 0. `fedaccord.data.ArrayData.of(x, y)` makes "
+                f"it from arrays."
+            )
         if self.buffers not in ("average", "local"):
             raise ValueError(f"`buffers` must be 'average' or 'local'. Got {self.buffers!r}.")
 
@@ -117,6 +133,11 @@ class Federation:
 
         :param trained: A :class:`~fedaccord.TrainingState`.
         """
+        if not hasattr(trained, "params"):
+            raise TypeError(
+                f"`trained` must be a training state, such as `result.training`. Got "
+                f"{type(trained).__name__}."
+            )
         model = build(self.model, 0).to(self.device)
         self.spec.layout.write(trained.params, model)
         write(trained.buffers, model)

@@ -115,9 +115,15 @@ def multi_task_nll(model: nn.Module, batch: Batch) -> Tensor:
 
     :param batch: Inputs ``[b, ...]`` and labels ``[b, m]``; the model answers with ``m`` tensors of
         log-probabilities ``[b, C_j]``.
+    :raises ValueError: If the model answers with anything positive, which is no log-probability.
     """
     x, y = batch[:2]
     outputs = model(x)
+    if any(output.detach().max() > 1e-3 for output in outputs):
+        raise ValueError(
+            "`multi_task_nll` needs log-probabilities, which are at most 0. The model answers with "
+            "larger numbers; end each head with `nn.LogSoftmax(dim=1)`."
+        )
     return torch.stack(
         [functional.nll_loss(output, y[:, task]) for task, output in enumerate(outputs)]
     )

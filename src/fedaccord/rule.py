@@ -134,3 +134,19 @@ def allowed_state_types(rule: Rule[Any]) -> tuple[type, ...]:
             if isinstance(inner, Rule):
                 types += allowed_state_types(inner)
     return tuple(dict.fromkeys(types))
+
+
+def remembers(rule: Rule[Any], state: Any) -> bool:
+    """Whether a state is of the kind that ``rule``, and rules inside it, remember."""
+    if isinstance(rule, StatelessRule):
+        return state is None
+    if rule.state_types and not isinstance(state, rule.state_types[0]):
+        return False
+    if not is_dataclass(rule):
+        return True
+    inner = {part.name: getattr(rule, part.name) for part in fields(rule)}
+    return all(
+        remembers(part, getattr(state, name))
+        for name, part in inner.items()
+        if isinstance(part, Rule) and hasattr(state, name)
+    )

@@ -15,7 +15,7 @@ from .federation import Federation
 from .random import generator
 from .reply import Policy
 from .round import run_round
-from .rule import Rule
+from .rule import Rule, remembers
 from .samplers import Sampler
 from .training import RoundResult, TrainingState
 
@@ -27,6 +27,10 @@ def check(rule: Rule[Any], local: LocalTraining) -> None:
     """
     if not isinstance(rule, Rule):
         raise TypeError(f"`rule` must be a rule, such as `FedAvg()`. Got {rule!r}.")
+    if not (callable(local) and hasattr(local, "reporting")):
+        raise TypeError(
+            f"`local` must be local training, such as `LocalSGD(lr=0.1)`. Got {local!r}."
+        )
     algorithms = rule.client_algorithms(local)
     for phase, needed in rule.needs.items():
         if phase not in algorithms:
@@ -99,10 +103,15 @@ def simulate(
     local = local or LocalSGD()
     check(rule, local)
     if sampler is not None:
-        if not hasattr(sampler, "size"):
-            raise TypeError(f"`sampler` must have a method `size`. Got {sampler!r}.")
+        if not hasattr(sampler, "size") or isinstance(sampler, type):
+            raise TypeError(
+                f"`sampler` must have a method `size`, like `UniformSampler(10)`. Got {sampler!r}."
+            )
         sampler.size(len(federation.clients))
+    if not callable(executor) or isinstance(executor, type):
+        raise TypeError(f"`executor` must be `serial` or `Threads()`. Got {executor!r}.")
     state = training if training is not None else start(rule, federation, seed=seed)
+    _check_start(rule, federation, state, rounds)
 
     def run() -> Iterator[RoundResult]:
         current = state
@@ -123,3 +132,28 @@ def simulate(
             yield result
 
     return run()
+
+
+def _check_start(
+    rule: Rule[Any], federation: Federation, training: TrainingState, rounds: int
+) -> None:
+    """Refuse to go on from a state of something else."""
+    if not isinstance(training, TrainingState):
+        raise TypeError(
+            f"`training` must be a training state, such as `result.training`. Got "
+            f"{type(training).__name__}."
+        )
+    if tuple(training.params.shape) != (federation.spec.dim,):
+        raise ValueError(
+            f"`training` must be of this federation's model with {federation.spec.dim} parameters. "
+            f"Got {tuple(training.params.shape)}."
+        )
+    if not remembers(rule, training.rule_state):
+        raise ValueError(
+            f"`training` must be a state of {type(rule).__name__}. Its rule remembered "
+            f"{type(training.rule_state).__name__}."
+        )
+    if training.round > rounds:
+        raise ValueError(
+            f"`rounds` is the total. Got {rounds}, but {training.round} are done already."
+        )

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
@@ -42,9 +43,11 @@ from fedaccord import (
     load,
     run_round,
     save,
+    save_model,
     simulate,
     start,
 )
+from fedaccord.models import multi_task_nll
 
 TWO = quadratic_federation([[[1.0, 0.0]], [[0.0, 1.0]]])
 LOCAL = LocalSGD(lr=0.1)
@@ -380,3 +383,70 @@ def test_a_tau_that_is_too_short_for_a_client_names_it():
     state = rule.init(spec(num_clients=2))
     with pytest.raises(ValueError, match="Got 2, but client 5 takes part"):
         rule.aggregate(state, make_cohort([[1.0, 0.0], [-1.0, 0.3]], client_ids=[0, 5]))
+
+
+# what a new user tried
+
+
+TRAINED = start(FedPCD(), TWO)
+
+
+@pytest.mark.parametrize(
+    ("attempt", "error", "message"),
+    [
+        (lambda: simulate(FedAvg(), TWO, rounds=1, local=0.1), TypeError, "`local` must be"),
+        (lambda: simulate(FedAvg(), TWO, rounds=1, executor=2), TypeError, "`executor` must be"),
+        (lambda: simulate(FedAvg(), TWO, rounds=1, executor=Threads), TypeError, "`executor`"),
+        (
+            lambda: simulate(FedAvg(), TWO, rounds=1, training=TRAINED),
+            ValueError,
+            "a state of FedAvg. Its rule remembered FedPCDState",
+        ),
+        (
+            lambda: simulate(
+                FedAvg(), TWO, rounds=1, training=TrainingState(2, torch.zeros(2), None)
+            ),
+            ValueError,
+            "Got 1, but 2 are done already",
+        ),
+        (
+            lambda: simulate(
+                FedAvg(), TWO, rounds=1, training=TrainingState(0, torch.zeros(3), None)
+            ),
+            ValueError,
+            "federation's model with 2 parameters",
+        ),
+        (
+            lambda: Federation(Point, squared_distance, [(torch.ones(2), torch.ones(2))]),
+            TypeError,
+            "ArrayData.of",
+        ),
+        (
+            lambda: Federation(Point, nn.CrossEntropyLoss(), TWO.clients),
+            TypeError,
+            r"`losses\(model, batch\)`",
+        ),
+        (lambda: TWO.module(object()), TypeError, "such as `result.training`"),
+        (
+            lambda: FedPCD().aggregate(None, make_cohort([[1.0, 0.0]])),
+            TypeError,
+            "must come from `rule.init",
+        ),
+        (lambda: save("c", object()), TypeError, "such as `result.training`"),
+    ],
+)
+def test_a_foreseeable_mistake_is_answered_by_name(attempt, error, message):
+    with pytest.raises(error, match=message):
+        attempt()
+
+
+def test_a_model_can_be_saved_as_it_is(tmp_path):
+    save_model(tmp_path / "m", TWO.module(TRAINED))
+    assert load_file(tmp_path / "m")["w"].tolist() == [0.0, 0.0]
+
+
+def test_logits_are_no_log_probabilities():
+    model = nn.Linear(2, 3)
+    nn.init.ones_(model.weight)
+    with pytest.raises(ValueError, match="needs log-probabilities"):
+        multi_task_nll(lambda x: (model(x),), (torch.ones(4, 2), torch.zeros(4, 1).long()))

@@ -18,6 +18,7 @@ from fedaccord.experiments import (
     Experiment,
     FolderError,
     Run,
+    RunFolder,
     from_table,
     override,
     preset,
@@ -255,3 +256,16 @@ def test_a_name_can_be_given_to_a_run(tmp_path: Path):
     run(heart(), tmp_path)
     assert Run.read(tmp_path, name="ours").name == "ours"
     assert dataclasses.replace(Run.read(tmp_path), name="x").name == "x"
+
+
+def test_two_processes_do_not_share_a_folder(tmp_path: Path):
+    place = RunFolder(tmp_path / "run")
+    with (
+        place.held(),
+        pytest.raises(FolderError, match="A run is in progress"),
+        RunFolder(tmp_path / "run").held(),
+    ):
+        pass
+    with place.held():  # free again
+        pass
+    assert not list(place.path.iterdir())

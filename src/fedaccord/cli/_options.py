@@ -59,7 +59,9 @@ def place(command: F) -> F:
     """Add ``--out`` and ``--resume`` to a command."""
     command = click.option("--resume", is_flag=True, help="Go on with the run in --out.")(command)
     return click.option(
-        "--out", type=click.Path(path_type=Path), help="The run's folder; must not be in use."
+        "--out",
+        type=click.Path(path_type=Path),
+        help="The run's folder; must not be in use. By default runs/DATASET-RULE.",
     )(command)
 
 

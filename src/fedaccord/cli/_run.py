@@ -14,10 +14,10 @@ from ._options import place, settings
 @click.command(short_help="Train with one rule.")
 @click.argument("rule", required=False)
 @settings
-@click.option("--seed", type=int, help="Determines everything but the split.")
+@click.option("--seed", type=int, multiple=True, help="Determines everything but the split.")
 @place
 def run(
-    rule: str | None, out: Path | None, resume: bool, seed: int | None, **given: Any
+    rule: str | None, out: Path | None, resume: bool, seed: tuple[int, ...], **given: Any
 ) -> int | None:
     """Train with RULE, for example fedpcd or fedpcd:tau=0.05,history=3.
 
@@ -32,6 +32,11 @@ def run(
 
     screen, errors = console(), console(to_errors=True)
     with preparing():
+        if len(seed) > 1:
+            raise UserError(
+                f"`run` takes one seed. Got {', '.join(map(str, seed))}; `compare` takes several."
+            )
+        one = seed[0] if seed else None
         if resume:
             if out is None:
                 raise UserError("`--resume` needs the folder. Give it by `--out`.")
@@ -39,14 +44,14 @@ def run(
             folder.check_resumable()
             base = folder.read_table()
             experiment = (
-                changed(base, given, seed=seed)
+                changed(base, given, seed=one)
                 if rule is None
-                else experiment_of(rule, given, seed=seed, base=base)
+                else experiment_of(rule, given, seed=one, base=base)
             )
         else:
             if rule is None:
                 raise UserError("`run` needs a rule, for example `fedaccord run fedpcd`.")
-            experiment = experiment_of(rule, given, seed=seed)
+            experiment = experiment_of(rule, given, seed=one)
             if given["calibration_rounds"] or given["calibration_margin"]:
                 _require_calibration(experiment)
         out = out or Path("runs") / slug(f"{experiment.dataset}-{experiment.rule}")

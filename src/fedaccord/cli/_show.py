@@ -91,6 +91,8 @@ def show_results(out: Console, runs: Sequence[tuple[str, Sequence[Run]]]) -> Non
     out.print()
     for line in legend(runs[0][1][0].final):
         out.print(line)
+    if (count := len(runs[0][1])) > 1:
+        out.print(f"Mean ± sample standard deviation over {count} seeds.")
     if "names" in runs[0][1][0].final.get("clients", {}):
         out.print()
         out.print(named_clients_table(runs))

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import tomllib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import tomli_w
+from filelock import FileLock, Timeout
 
 from ..data import Partition
 from ..errors import CheckpointError, FedAccordError
@@ -56,6 +59,26 @@ class RunFolder:
     def summary_file(self) -> Path:
         """Counts and final numbers, at the end."""
         return self.path / "summary.json"
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Make the folder, and keep other processes out of it.
+
+        :raises FolderError: If a run is in progress there.
+        """
+        self.path.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(self.path / ".running")
+        try:
+            lock.acquire(timeout=0)
+        except Timeout as error:
+            raise FolderError(
+                f"A run is in progress in {self.path}. Wait for it, or choose another folder."
+            ) from error
+        try:
+            yield
+        finally:
+            Path(lock.lock_file).unlink(missing_ok=True)
+            lock.release()
 
     def check_new(self) -> None:
         """Check that a new run can be put here; nothing is written.

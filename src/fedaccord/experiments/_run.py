@@ -84,7 +84,18 @@ def carry_out(
 ) -> Run:
     """Carry out what :func:`prepare` checked; see :func:`run`."""
     place = RunFolder(Path(folder))
-    place.path.mkdir(parents=True, exist_ok=True)
+    with place.held():
+        _carry_out(setup, place, resume, watch, checkpoint_seconds)
+    return Run.read(place.path)
+
+
+def _carry_out(
+    setup: Setup,
+    place: RunFolder,
+    resume: bool,  # noqa: FBT001 - private
+    watch: Watch,
+    checkpoint_seconds: float,
+) -> None:
     experiment = setup.experiment
     place.write_experiment(experiment)  # before calibration, so that it can be resumed
     place.write_split(setup.partition)
@@ -107,7 +118,6 @@ def carry_out(
         place.note_sitting(
             "timing.json", {"first_round": first, "seconds": seconds}, fresh=not resume
         )
-    return Run.read(place.path)
 
 
 def _calibrate(setup: Setup, watch: Watch) -> Experiment:

@@ -52,6 +52,11 @@ def evaluate(
     :raises ValueError: If there is no example, a loss is NaN, a label is not in
         ``[0, num_classes)``, or the number of tasks is another.
     """
+    if not hasattr(data, "batch"):
+        raise TypeError(
+            f"`data` must have `batch(index)`. Got {type(data).__name__}. "
+            "`fedaccord.data.ArrayData.of(x, y)` makes it from arrays."
+        )
     if batch_size < 1:
         raise ValueError(f"`batch_size` must be at least 1. Got {batch_size}.")
     classes_of = (num_classes,) if isinstance(num_classes, int) else tuple(num_classes)

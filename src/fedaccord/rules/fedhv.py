@@ -39,7 +39,8 @@ class FedHV(Rule[FedHVState]):
     mean report :math:`F_j`, the next round's weights are
     :math:`w_j \propto 1/\max(r_j - F_j, \text{floor})`.
 
-    :param reference: One finite number a task, above the losses to come; :math:`r`. Get it from
+    :param reference: One finite number a task: a loss too large to accept, above the losses to
+        come; :math:`r`. The nearer a task's loss is to it, the larger its weight. Get it from
         :func:`~fedaccord.calibrate`.
     :param floor: Smallest slack, positive; :math:`\rho_\text{clip}`. It keeps weights finite when a
         loss passes its reference, but does not make a reference that is too low a good one.

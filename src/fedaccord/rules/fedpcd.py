@@ -137,6 +137,10 @@ class FedPCD(Rule[FedPCDState]):
         :raises InfeasibleError: If the program is infeasible and ``infeasible="raise"``.
         :raises ValueError: If the cohort's round is not after those remembered.
         """
+        if not isinstance(state, FedPCDState):
+            raise TypeError(
+                f"`state` must come from `rule.init(spec)`. Got {type(state).__name__}."
+            )
         latest = max(state.history.rounds.values(), default=-1)
         if cohort.round <= latest:
             raise ValueError(
