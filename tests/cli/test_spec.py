@@ -55,3 +55,8 @@ def test_what_a_choice_prints_can_be_typed():
 def test_what_cannot_be_read_is_refused_with_the_form(text: str):
     with pytest.raises(ValueError, match="A rule is written `name:key=value,key=value`"):
         parse_rule(text)
+
+
+def test_a_key_given_twice_is_refused():
+    with pytest.raises(ValueError, match="`tau` twice"):
+        parse_rule("fedpcd:tau=0.1,tau=0.2")

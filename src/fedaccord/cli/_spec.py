@@ -72,6 +72,8 @@ def _parse(text: str) -> tuple[str, dict[str, Any]]:
         key, equals, value = item.partition("=")
         if not (equals and key.strip() and value.strip()):
             raise ValueError(f"A rule is written `name:key=value,key=value`. Got {text!r}.")
+        if key.strip() in options:
+            raise ValueError(f"A key may be given once. Got `{key.strip()}` twice in {text!r}.")
         options[key.strip()] = _value(value.strip())
     return name, options
 
