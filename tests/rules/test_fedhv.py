@@ -6,9 +6,29 @@ import math
 
 import pytest
 import torch
+from torch import nn
 
-from common import Point, Rows, make_cohort, quadratic_federation, spec, two_task_distances
-from fedaccord import FedAvg, Federation, FedHV, FedPCD, LocalSGD, Uniform, calibrate, simulate
+from common import (
+    Point,
+    Rows,
+    examples,
+    make_cohort,
+    quadratic_federation,
+    spec,
+    two_task_distances,
+)
+from fedaccord import (
+    ClientResult,
+    FedAvg,
+    Federation,
+    FedHV,
+    FedPCD,
+    Job,
+    LocalSGD,
+    Uniform,
+    calibrate,
+    simulate,
+)
 
 LOCAL = LocalSGD(lr=0.1, batch_size=8)
 
@@ -73,8 +93,24 @@ def test_calibration_is_the_largest_mean_report_plus_the_margin():
     )
 
 
+class Scripted(LocalSGD):
+    """Reports given losses, round by round."""
+
+    def __call__(self, job: Job, model: nn.Module, /) -> ClientResult:
+        (example,) = examples("fedhv_calibration")
+        reports = torch.tensor(example["inputs"]["calibration_reports"], dtype=torch.float64)
+        fields = {"update": torch.zeros_like(job.params), "task_loss": reports[job.round]}
+        return ClientResult(fields, len(job.data))
+
+
 def test_the_calibration_example():
-    # examples.json, fedhv_calibration: reports fall, so the maximum is the untrained model's
+    (example,) = examples("fedhv_calibration")
+    rounds, margin = len(example["inputs"]["calibration_reports"]), example["inputs"]["delta_r"]
+    reference = calibrate(FEDERATION, rounds=rounds, margin=margin, local=Scripted())
+    assert reference == pytest.approx(example["expected"]["reference"], abs=example["tolerance"])
+
+
+def test_falling_losses_make_the_untrained_model_the_reference():
     federation = two_tasks((2.0, 0.0, 0.0, 1.0))
     # at 0: half of 4 and half of 1
     reference = calibrate(federation, rounds=5, margin=0.15, local=LOCAL)
