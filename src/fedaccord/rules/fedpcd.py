@@ -161,21 +161,16 @@ class FedPCD(Rule[FedPCDState]):
         program = self._program(rows, shares, length, rates)
 
         solution = solve(program, infeasible=self.infeasible)
-        direction = torch.zeros_like(average)
-        if solution.outcome == "average":
-            direction = average
-        elif solution.moves:
+        while solution.outcome in ("projected", "protected"):
             coefficients = program.target + solution.multipliers * program.scale
             direction = rows.combine(coefficients)
             size = norm(direction)
-            if size <= max(COLLAPSED * program.average_length, program.noise(coefficients)):
-                solution = without_direction(program, solution, infeasible=self.infeasible)
-            else:
+            if size > max(COLLAPSED * program.average_length, program.noise(coefficients)):
                 direction *= length / size
-        if solution.outcome == "infeasible":
-            direction = average
-        elif not solution.moves:
-            direction = torch.zeros_like(average)
+                break
+            solution = without_direction(program, solution, infeasible=self.infeasible)
+        else:  # the average itself, or no step
+            direction = average if solution.moves else torch.zeros_like(average)
         step = self.server_lr * direction.to(cohort.updates.dtype)
 
         stalled = state.stalled + 1 if solution.outcome == "stalled" else 0
