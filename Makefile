@@ -13,7 +13,7 @@ TORCH := $(shell grep '^torch==' constraints.txt)
 INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
 
-.PHONY: help demo test install install-dev check format docs clean
+.PHONY: help demo test data install install-dev check format docs clean
 .DEFAULT_GOAL := help
 
 help:  ## List the targets
@@ -24,6 +24,9 @@ demo: install  ## Train on real data with and without fair rules, and show table
 
 test: install  ## Run the fast tests
 	$(BIN)/python -m pytest
+
+data: install-dev  ## Make a data_dir of full datasets in data/ (SOURCE=folder of their archives)
+	$(BIN)/python scripts/prepare_data.py --out data $(if $(SOURCE),--source $(SOURCE))
 
 install: $(INSTALLED)  ## Make .venv with everything that the demo and the tests need
 

@@ -12,9 +12,7 @@ liblzma.
 from __future__ import annotations
 
 import argparse
-import gzip
 import hashlib
-import io
 import json
 import zipfile
 from collections.abc import Callable, Mapping
@@ -26,41 +24,15 @@ import numpy as np
 import numpy.typing as npt
 
 from fedaccord.data import overlay
-
-Arrays = dict[str, npt.NDArray[Any]]
+from fedaccord.data._formats import Arrays, pack_npz
+from fedaccord.data._sources import SOURCES
+from fedaccord.data._sources.mnist import CLOTHES, DIGITS, FASHION_CITATION, MNIST_CITATION
 
 FASHION_DIR = Path("/usr/share/datasets/fashion-mnist")
-FASHION_MD5 = {  # of the unpacked originals; Debian's gzip headers differ from upstream's
-    "train-images-idx3-ubyte": "f4a8712d7a061bf5bd6d2ca38dc4d50a",
-    "train-labels-idx1-ubyte": "9018921c3c673c538a1fc5bad174d6f9",
-    "t10k-images-idx3-ubyte": "8181f5470baa50b63fa0f6fddb340f0a",
-    "t10k-labels-idx1-ubyte": "15d484375f8d13e6eb1aabb0c3f46965",
-}
 FASHION_SEED, PAIR_SEED = 1, 2
 FASHION_SIZES = {"train": 6000, "test": 1000}
 PAIR_SIZES = {"train": 10000, "test": 1000}
 
-DIGITS = [str(digit) for digit in range(10)]
-CLOTHES = [
-    "T-shirt/top",
-    "Trouser",
-    "Pullover",
-    "Dress",
-    "Coat",
-    "Sandal",
-    "Shirt",
-    "Sneaker",
-    "Bag",
-    "Ankle boot",
-]
-FASHION_CITATION = (
-    "Xiao, Rasul, Vollgraf. Fashion-MNIST: a Novel Image Dataset for Benchmarking Machine Learning "
-    "Algorithms. arXiv:1708.07747, 2017."
-)
-MNIST_CITATION = (
-    "LeCun, Bottou, Bengio, Haffner. Gradient-Based Learning Applied to Document Recognition. "
-    "Proceedings of the IEEE 86(11), 1998."
-)
 EXPAT = (
     "Permission is hereby granted, free of charge, to any person obtaining a copy of this software "
     'and associated documentation files (the "Software"), to deal in the Software without '
@@ -85,27 +57,19 @@ class Sources:
     fashion: Path
 
     def mnist(self) -> Arrays:
-        """Return MNIST, ``x_train [60000, 28, 28]`` and so on."""
-        with np.load(self.source / "mnist.npz", allow_pickle=False) as file:
-            return {key: file[key] for key in ("x_train", "y_train", "x_test", "y_test")}
+        """Return MNIST, ``x_train [60000, 28, 28]`` and so on, its content checked."""
+        return _published("mnist", self.source)
 
     def fashion_mnist(self) -> Arrays:
-        """Return Fashion-MNIST under the same keys, its bytes checked."""
-        arrays: Arrays = {}
-        for part, prefix in (("train", "train"), ("test", "t10k")):
-            images = _idx(self.fashion, f"{prefix}-images-idx3-ubyte", header=16)
-            arrays[f"x_{part}"] = images.reshape(-1, 28, 28)
-            arrays[f"y_{part}"] = _idx(self.fashion, f"{prefix}-labels-idx1-ubyte", header=8)
-        return arrays
+        """Return Fashion-MNIST under the same keys, its content checked."""
+        return _published("fashion-mnist", self.fashion)
 
 
-def _idx(folder: Path, name: str, *, header: int) -> npt.NDArray[np.uint8]:
-    with gzip.open(folder / f"{name}.gz") as file:
-        content = file.read()
-    found = hashlib.md5(content, usedforsecurity=False).hexdigest()
-    if found != FASHION_MD5[name]:
-        raise ValueError(f"`{name}` must unpack to MD5 {FASHION_MD5[name]}. Got {found}.")
-    return np.frombuffer(content, np.uint8, offset=header)
+def _published(name: str, folder: Path) -> Arrays:
+    arrays, record = SOURCES[name].read(folder)
+    if not record["verified"]:
+        raise ValueError(f"`{name}` must be the published data. {record['verification']}")
+    return arrays
 
 
 def _subset(size: int, count: int, seed: int) -> npt.NDArray[np.int32]:
@@ -128,7 +92,7 @@ def fashion_mini(sources: Sources) -> tuple[Arrays, Mapping[str, Any]]:
         "description": "Grey 28x28 pictures of clothing in ten classes, 6,000 to train on and "
         "1,000 to test on.",
         "tasks": ["item"],
-        "class_names": [CLOTHES],
+        "class_names": [list(CLOTHES)],
         "mean": 0.2860,
         "std": 0.3530,
         "licence": "MIT",
@@ -140,6 +104,7 @@ def fashion_mini(sources: Sources) -> tuple[Arrays, Mapping[str, Any]]:
         "construction": "Of each official split the images numbered by the sorted first entries "
         f"of numpy.random.RandomState({FASHION_SEED}).permutation(size of the split): 6,000 of "
         "60,000 and 1,000 of 10,000. index_train and index_test hold the numbers.",
+        "samples": FASHION_SIZES,
     }
 
 
@@ -163,7 +128,7 @@ def digits_fashion_mini(sources: Sources) -> tuple[Arrays, Mapping[str, Any]]:
         "description": "Two tasks in one grey 28x28 picture: the digit in the upper left and the "
         "item of clothing in the lower right; 10,000 to train on and 1,000 to test on.",
         "tasks": ["digit", "item"],
-        "class_names": [DIGITS, CLOTHES],
+        "class_names": [list(DIGITS), list(CLOTHES)],
         "mean": 0.1307,
         "std": 0.3081,
         "licence": "CC-BY-SA-3.0 AND MIT",
@@ -191,6 +156,7 @@ def digits_fashion_mini(sources: Sources) -> tuple[Arrays, Mapping[str, Any]]:
         "sorted first entries of numpy.random.RandomState("
         f"{PAIR_SEED + 1}).permutation(size): 10,000 of 60,000 and 1,000 of 10,000. index_train "
         "and index_test hold (digit, item).",
+        "samples": PAIR_SIZES,
     }
 
 
@@ -235,6 +201,7 @@ def heart(sources: Sources) -> tuple[Arrays, Mapping[str, Any]]:
         "a missing value (740 of 920 are left); is_test is FLamby's stratified split (seed 43) of "
         "199/104, 172/89, 30/16 and 85/45 rows. Loading encodes cp and restecg without their "
         "first level (13 inputs) and standardises each hospital on its training rows.",
+        "samples": {"train": int((split == 0).sum()), "test": int((split == 1).sum())},
     }
 
 
@@ -245,26 +212,12 @@ BUILDERS: dict[str, Callable[[Sources], tuple[Arrays, Mapping[str, Any]]]] = {
 }
 
 
-def archive(arrays: Arrays) -> bytes:
-    """Write an ``.npz`` whose bytes depend on the arrays only, not on the clock or the machine."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as file:
-        for key, array in arrays.items():
-            member = zipfile.ZipInfo(f"{key}.npy", date_time=(1980, 1, 1, 0, 0, 0))
-            member.compress_type = zipfile.ZIP_LZMA
-            member.create_system = 3
-            content = io.BytesIO()
-            np.lib.format.write_array(content, np.ascontiguousarray(array), allow_pickle=False)
-            file.writestr(member, content.getvalue())
-    return buffer.getvalue()
-
-
 def build(sources: Sources, out: Path) -> None:
     """Write every dataset and its metadata to ``out``."""
     out.mkdir(parents=True, exist_ok=True)
     for name, builder in BUILDERS.items():
         arrays, metadata = builder(sources)
-        content = archive(arrays)
+        content = pack_npz(arrays, compression=zipfile.ZIP_LZMA)
         (out / f"{name}.npz").write_bytes(content)
         complete = {
             "name": name,

@@ -1,101 +1,32 @@
 """Federated learning whose model every client and every task can accept."""
 
-from importlib.metadata import version as _version
+from __future__ import annotations
 
-from .calibration import calibrate
-from .checkpoint import load, save, save_model
-from .clients import (
-    Batch,
-    ClientAlgorithm,
-    ClientData,
-    ClientResult,
-    Job,
-    LocalSGD,
-    LocalTraining,
-    Losses,
-)
-from .cohort import Cohort
-from .errors import (
-    CheckpointError,
-    ClientFailedError,
-    ContributionError,
-    EmptyRoundError,
-    FedAccordError,
-    InfeasibleError,
-    MalformedReplyError,
-    MissingFieldError,
-    NonFiniteError,
-    SolverError,
-    StaleHistoryError,
-    UncontrolledRandomnessError,
-    UnknownNameError,
-)
-from .executors import Threads, serial
-from .federation import Federation
-from .history import History
-from .layout import Layout, Spec
-from .reply import Policy, Reply
-from .round import drive, run_round
-from .rule import Aggregation, Claims, Request, Rule, StatelessRule
-from .rules import FedAvg, FedHV, FedPCD, StalledWarning, Uniform
-from .samplers import SizeProportionalSampler, UniformSampler
-from .simulation import check, simulate, start
-from .training import RoundResult, TrainingState
+import importlib.util
+import typing
+from importlib.metadata import version as _version
 
 __version__ = _version("fedaccord")
 
-__all__ = [
-    "Aggregation",
-    "Batch",
-    "CheckpointError",
-    "Claims",
-    "ClientAlgorithm",
-    "ClientData",
-    "ClientFailedError",
-    "ClientResult",
-    "Cohort",
-    "ContributionError",
-    "EmptyRoundError",
-    "FedAccordError",
-    "FedAvg",
-    "FedHV",
-    "FedPCD",
-    "Federation",
-    "History",
-    "InfeasibleError",
-    "Job",
-    "Layout",
-    "LocalSGD",
-    "LocalTraining",
-    "Losses",
-    "MalformedReplyError",
-    "MissingFieldError",
-    "NonFiniteError",
-    "Policy",
-    "Reply",
-    "Request",
-    "RoundResult",
-    "Rule",
-    "SizeProportionalSampler",
-    "SolverError",
-    "Spec",
-    "StaleHistoryError",
-    "StalledWarning",
-    "StatelessRule",
-    "Threads",
-    "TrainingState",
-    "UncontrolledRandomnessError",
-    "Uniform",
-    "UniformSampler",
-    "UnknownNameError",
-    "calibrate",
-    "check",
-    "drive",
-    "load",
-    "run_round",
-    "save",
-    "save_model",
-    "serial",
-    "simulate",
-    "start",
-]
+if typing.TYPE_CHECKING:
+    from ._public import *  # noqa: F403 - `_public.__all__` says which
+    from ._public import __all__ as __all__
+else:
+
+    def __getattr__(name):
+        """Load the library when its first name is asked for.
+
+        PyTorch takes a second to import, which ``fedaccord --help`` does without.
+        """
+        if name != "__all__":
+            # modules import each other before there are any names: `from .. import buffers`
+            if not name.startswith("_") and importlib.util.find_spec(f"{__name__}.{name}"):
+                return importlib.import_module(f"{__name__}.{name}")
+            if name.startswith("__") or name not in __getattr__("__all__"):
+                raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        public = importlib.import_module("._public", __name__)
+        globals().update({each: getattr(public, each) for each in ("__all__", *public.__all__)})
+        return globals()[name]
+
+    def __dir__():
+        return sorted({*globals(), *__getattr__("__all__")})

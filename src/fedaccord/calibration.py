@@ -10,8 +10,10 @@ import torch
 from torch import Tensor
 
 from .clients import LocalTraining
+from .errors import EmptyRoundError
 from .executors import Executor, serial
 from .federation import Federation
+from .reply import Policy
 from .rules import Uniform
 from .samplers import Sampler
 from .simulation import simulate
@@ -28,6 +30,7 @@ def calibrate(
     server_lr: float = 1.0,
     report: Literal["all"] | int = "all",
     executor: Executor = serial,
+    policy: Policy | None = None,
 ) -> tuple[float, ...]:
     """Run :class:`~fedaccord.Uniform` and take each task's largest mean report plus a margin.
 
@@ -43,8 +46,10 @@ def calibrate(
     :param server_lr: The runs' server learning rate.
     :param report: How much data clients report on.
     :param executor: Who carries out the jobs.
+    :param policy: What to do with unusable contributions and empty rounds; raise by default.
     :return: One reference a task, for ``FedHV(reference=...)``.
     :raises ValueError: If an argument is out of range.
+    :raises EmptyRoundError: If every round was empty, so that there is no report.
     """
     if not isinstance(rounds, Integral) or rounds < 1:
         raise ValueError(f"`rounds` must be an integer of at least 1. Got {rounds!r}.")
@@ -63,8 +68,15 @@ def calibrate(
             sampler=sampler,
             seed=int(seed),
             executor=executor,
+            policy=policy,
         ):
+            if result.empty:
+                continue
             losses = result.diagnostics["task_losses"]
             assert isinstance(losses, Tensor)
             reports.append(losses)
+    if not reports:
+        raise EmptyRoundError(
+            f"Calibration needs a round with contributions. All {rounds * len(seeds)} were empty."
+        )
     return tuple((torch.stack(reports).max(0).values + margin).tolist())

@@ -1,19 +1,18 @@
 """A training state in a file, whole or not at all, and the trained model as one.
 
 A checkpoint is a safetensors file. Its tensors lie there by number; its metadata holds, as JSON
-under one key, the format's version, a checksum, and the state's structure with a reference to a
-tensor where one belongs. Reading builds tensors, numbers, strings, tuples and mappings, and of
-classes only those that the given rule names; no code comes from the file.
+under one key, the format's version, a checksum, the configuration it belongs to, and the state's
+structure with a reference to a tensor where one belongs. Reading builds tensors, numbers, strings,
+tuples and mappings, and of classes only those that the given rule names; no code comes from the
+file.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
-import os
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from .errors import CheckpointError
+from .files import replacing
 from .history import History
 from .rule import Rule, allowed_state_types, remembers
 from .training import TrainingState
@@ -31,11 +31,26 @@ FORMAT = "fedaccord-training-state"
 VERSION = 1
 
 
-def save(path: Path | str, training: TrainingState) -> None:
+@dataclass(frozen=True)
+class Stamp:
+    """What a checkpoint says about itself.
+
+    :param round: The round about to run.
+    :param configuration: What :func:`save` was given; empty if nothing.
+    """
+
+    round: int
+    configuration: str
+
+
+def save(path: Path | str, training: TrainingState, *, configuration: str = "") -> None:
     """Write a training state. The file appears complete, or the old one stays.
 
     :param path: Where to; its folder must exist.
     :param training: The state.
+    :param configuration: What it belongs to, for example a digest of all settings;
+        :func:`read_stamp` gives it back.
+    :raises CheckpointError: If it cannot be written, as on a full disk.
     :raises FileNotFoundError: If the folder does not exist.
     :raises TypeError: If this is no training state, or the rule's state holds something a
         checkpoint cannot.
@@ -47,7 +62,12 @@ def save(path: Path | str, training: TrainingState) -> None:
         )
     tensors: dict[str, Tensor] = {}
     tree = _encode(training, tensors)
-    header = {"version": VERSION, "checksum": _checksum(tree, tensors), "tree": tree}
+    header = {
+        "version": VERSION,
+        "checksum": _checksum(tree, tensors, configuration),
+        "configuration": configuration,
+        "tree": tree,
+    }
     # one key: the order of several would differ from file to file
     _write_whole(Path(path), tensors, {FORMAT: json.dumps(header)})
 
@@ -61,24 +81,9 @@ def load(path: Path | str, rule: Rule[Any]) -> TrainingState:
         another rule's state.
     :raises FileNotFoundError: If there is no such file.
     """
-    if not Path(path).exists():
-        raise FileNotFoundError(f"There is no checkpoint at {path}.")
-    try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError) as error:
-        raise CheckpointError(f"{path} is no checkpoint, or it is cut short: {error}.") from error
-    if FORMAT not in metadata:
-        raise CheckpointError(f"{path} is a safetensors file, but no checkpoint of fedaccord.")
-    try:
-        header = json.loads(metadata[FORMAT])
-        version, checksum, tree = (header[key] for key in ("version", "checksum", "tree"))
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise CheckpointError(f"{path} is damaged: its header cannot be read.") from error
-    if version != VERSION:
-        raise CheckpointError(f"{path} has format version {version}; this release reads {VERSION}.")
-    if checksum != _checksum(tree, tensors):
+    header, tensors = _read(path, with_tensors=True)
+    tree = header["tree"]
+    if header["checksum"] != _checksum(tree, tensors, header["configuration"]):
         raise CheckpointError(f"{path} is damaged: its checksum does not match its content.")
     known = {t.__name__: t for t in (TrainingState, *allowed_state_types(rule))}
     try:
@@ -94,6 +99,46 @@ def load(path: Path | str, rule: Rule[Any]) -> TrainingState:
             f"saved with."
         )
     return training
+
+
+def read_stamp(path: Path | str) -> Stamp:
+    """Read what a checkpoint says about itself, without its tensors.
+
+    :param path: The file.
+    :raises CheckpointError: If the file is no checkpoint, is damaged or has another version.
+    :raises FileNotFoundError: If there is no such file.
+    """
+    header, _ = _read(path, with_tensors=False)
+    try:
+        parts = dict(header["tree"]["fields"]["mapping"])
+        return Stamp(int(parts["round"]), str(header["configuration"]))
+    except (ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(f"{path} does not hold a training state.") from error
+
+
+def _read(path: Path | str, *, with_tensors: bool) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    if not Path(path).exists():
+        raise FileNotFoundError(f"There is no checkpoint at {path}.")
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            names = file.keys() if with_tensors else ()
+            tensors = {name: file.get_tensor(name) for name in names}
+    except (SafetensorError, OSError) as error:
+        raise CheckpointError(f"{path} is no checkpoint, or it is cut short: {error}.") from error
+    if FORMAT not in metadata:
+        raise CheckpointError(f"{path} is a safetensors file, but no checkpoint of fedaccord.")
+    try:
+        header = json.loads(metadata[FORMAT])
+        if (version := header["version"]) != VERSION:
+            raise CheckpointError(
+                f"{path} has format version {version}; this release reads {VERSION}."
+            )
+        parts = {key: header[key] for key in ("checksum", "tree")}
+        parts["configuration"] = header.get("configuration", "")
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise CheckpointError(f"{path} is damaged: its header cannot be read.") from error
+    return parts, tensors
 
 
 def _check_parts(training: TrainingState, path: Path | str) -> None:
@@ -130,22 +175,18 @@ def save_model(path: Path | str, state_dict: Mapping[str, Tensor] | nn.Module) -
 def _write_whole(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
     if not path.parent.is_dir():
         raise FileNotFoundError(f"There is no folder {path.parent} to write {path.name} into.")
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
+    with replacing(path) as temporary:
         temporary.touch()
         usual = temporary.stat().st_mode  # safetensors makes files that only their owner can read
-        save_file(dict(tensors), temporary, metadata=dict(metadata))
+        try:
+            save_file(dict(tensors), temporary, metadata=dict(metadata))
+        except SafetensorError as error:
+            raise CheckpointError(f"{path} cannot be written: {error}.") from error
         temporary.chmod(usual)
-        with temporary.open("rb") as file:
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            temporary.unlink()
 
 
-def _checksum(tree: Any, tensors: Mapping[str, Tensor]) -> str:
-    digest = hashlib.sha256(json.dumps(tree).encode())
+def _checksum(tree: Any, tensors: Mapping[str, Tensor], configuration: str = "") -> str:
+    digest = hashlib.sha256(f"{json.dumps(tree)}{configuration}".encode())
     for name in sorted(tensors):
         value = tensors[name]
         digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())

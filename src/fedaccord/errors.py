@@ -14,6 +14,8 @@
     ├── StaleHistoryError            a history was used after a later one took over its memory
     ├── UncontrolledRandomnessError  a random operation that the seed does not reach
     ├── CheckpointError              a file that is no checkpoint of this run
+    ├── DataFileError                a data file that is damaged, hostile or of another form
+    ├── MissingDataError             a dataset's files are not where they were looked for
     └── UnknownNameError             a name that nothing answers to (also a ``ValueError``)
 
 Wrong values of arguments raise the built-in ``ValueError`` where the object is built.
@@ -71,6 +73,14 @@ class UncontrolledRandomnessError(FedAccordError):
 
 class CheckpointError(FedAccordError):
     """A file is no checkpoint, is damaged, or belongs to another rule or model."""
+
+
+class DataFileError(FedAccordError):
+    """A data file is damaged, is not what its name says, or asks for more than may be read."""
+
+
+class MissingDataError(FedAccordError):
+    """A dataset's files are not where they were looked for; the message says what to put where."""
 
 
 class UnknownNameError(FedAccordError, ValueError):

@@ -15,8 +15,10 @@ def client_run(
 ) -> Run:
     def evaluation(mean: float) -> dict[str, Any]:
         clients = {"mean": mean, "worst": worst, "spread": 0.1, "jain": 0.9, "fraction": 0.1}
-        tasks = {"accuracies": [mean], "mean_loss": 0.5, "worst_accuracy": mean}
-        return {"examples": 1000, "tasks": tasks, "clients": {"summary": clients}}
+        tasks = {"tasks": ["item"], "accuracies": [mean], "mean_loss": 0.5}
+        tasks |= {"worst_accuracy": mean, "concordance": None}
+        block = {"quantity": "accuracy", "summary": clients}
+        return {"examples": 1000, "tasks": tasks, "clients": block}
 
     diagnostics: dict[str, Any] = {}
     if outcome:
@@ -38,6 +40,8 @@ def task_run(name: str, mean: float, worst: float, **diagnostics: Any) -> Run:
         "worst_accuracy": worst,
         "mean_loss": 0.5,
         "hypervolume": 6.0,
+        "reference": 3.0,
+        "concordance": None,
     }
     rule = {"name": name.lower()}
     return make(
@@ -107,7 +111,7 @@ def test_infeasible_rounds_are_counted():
 
 def test_the_setting_is_part_of_the_sentence():
     said = about_clients(client_run("A", [0.5]), client_run("B", [0.5], outcome="average"))
-    assert said[0].startswith("On fashion-mini (3 clients, 2 a round, 1 rounds, seed 0)")
+    assert said[0].startswith("On fashion-mini (3 clients, 2 a round, 1 round, seed 0)")
 
 
 def test_chance_is_named_in_points():
@@ -125,7 +129,7 @@ def test_weights_and_floored_rounds_are_told():
     fair = task_run("FedHV", 0.8, 0.7, task_weights=[0.5, 0.5], floored_tasks=[1])
     said = about_tasks(task_run("Uniform", 0.8, 0.7), fair)
     assert any("digit 0.50 to 0.50, item 0.50 to 0.50; a loss reached its" in each for each in said)
-    assert any("reference in 1 rounds." in each for each in said)
+    assert any("reference in 1 round." in each for each in said)
 
 
 def test_published_numbers_stand_beside_ours():

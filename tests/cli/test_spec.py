@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fedaccord import FedHV, FedPCD
-from fedaccord.cli._spec import parse_rule
+from fedaccord.cli._spec import parse_rule, parse_value
 
 
 @pytest.mark.parametrize(
@@ -40,11 +40,6 @@ def test_keys_of_local_training_are_for_this_rule_alone():
     assert typed.typed == ("tau",)
 
 
-def test_a_typed_server_lr_comes_before_the_common_one():
-    assert parse_rule("fedavg:server_lr=2").with_server_lr(3.0).options["server_lr"] == 2
-    assert parse_rule("fedavg").with_server_lr(3.0).options["server_lr"] == 3
-
-
 def test_what_a_choice_prints_can_be_typed():
     text = "fedhv:reference=[2.5,2.0],server=(fedpcd:tau=0.1,normalize=false)"
     choice = parse_rule(text).choice
@@ -55,6 +50,33 @@ def test_what_a_choice_prints_can_be_typed():
 def test_what_cannot_be_read_is_refused_with_the_form(text: str):
     with pytest.raises(ValueError, match="A rule is written `name:key=value,key=value`"):
         parse_rule(text)
+
+
+def test_brackets_may_be_nested_as_deep_as_anybody_needs():
+    text = "fedavg"
+    for _ in range(5):
+        text = f"(fedhv:reference=[2],server={text})"
+    assert parse_rule(text[1:-1]).choice.name == "FedHV"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "fedhv:server=" + "(fedhv:server=" * 300 + "fedavg" + ")" * 300,
+        "fedpcd:tau=" + "[" * 300 + "1" + "]" * 300,
+        "fedhv:server=" * 300 + "fedavg",
+    ],
+    ids=["parentheses", "brackets", "words"],
+)
+def test_brackets_nested_without_end_are_refused(text: str):
+    with pytest.raises(ValueError, match="Brackets may be nested 20 deep"):
+        parse_rule(text)
+
+
+def test_a_word_with_a_colon_is_a_rule_only_where_rules_stand():
+    assert parse_value("cuda:0", rules=False) == "cuda:0"
+    with pytest.raises(ValueError, match="A rule is written"):
+        parse_value("cuda:0")
 
 
 def test_a_key_given_twice_is_refused():

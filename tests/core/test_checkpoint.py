@@ -24,6 +24,7 @@ from fedaccord import (
     simulate,
     start,
 )
+from fedaccord.checkpoint import read_stamp
 
 
 def trained(rule: object) -> TrainingState:
@@ -217,3 +218,19 @@ def test_files_have_the_usual_permissions(tmp_path: Path):
     (tmp_path / "usual").touch()
     save(tmp_path / "c", trained(FedAvg()))
     assert (tmp_path / "c").stat().st_mode == (tmp_path / "usual").stat().st_mode
+
+
+def test_a_checkpoint_says_its_round_and_what_it_was_saved_with(tmp_path: Path):
+    training = TrainingState(7, torch.zeros(2), None)
+    save(tmp_path / "c", training, configuration="abc")
+    stamp = read_stamp(tmp_path / "c")
+    assert (stamp.round, stamp.configuration) == (7, "abc")
+    assert load(tmp_path / "c", FedAvg()).round == 7
+
+
+def test_what_a_checkpoint_was_saved_with_cannot_be_changed(tmp_path: Path):
+    save(tmp_path / "c", TrainingState(7, torch.zeros(2), None), configuration="abc")
+    content = (tmp_path / "c").read_bytes()
+    (tmp_path / "c").write_bytes(content.replace(b"abc", b"abd"))
+    with pytest.raises(CheckpointError, match="checksum does not match"):
+        load(tmp_path / "c", FedAvg())

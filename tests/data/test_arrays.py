@@ -89,7 +89,7 @@ def test_labels_may_be_uint8():
 
 
 def test_names_as_labels_are_refused_with_the_fix():
-    with pytest.raises(ValueError, match=r"targets must be numbers.*numpy.unique"):
+    with pytest.raises(ValueError, match=r"targets must be numbers.*encode_classes"):
         ArrayData.of(X, ["a"] * 6)
 
 
@@ -128,3 +128,95 @@ def test_no_array_is_refused():
 def test_a_number_is_no_array():
     with pytest.raises(ValueError, match="first dimension"):
         ArrayData.of(X, 3)
+
+
+@pytest.mark.parametrize("x", [X + 1j, torch.tensor(X + 1j)])
+def test_complex_numbers_are_refused(x):
+    with pytest.raises(ValueError, match=r"inputs must be real numbers.*complex128"):
+        ArrayData.of(x, Y)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, torch.tensor])
+def test_an_integer_beyond_int64_is_refused_by_row(kind):
+    x = kind(np.array([1, 2**63, 3], dtype=np.uint64))
+    with pytest.raises(ValueError, match=r"fit into int64.*Row 1 holds 9223372036854775808"):
+        ArrayData.of(x, [0, 1, 2])
+
+
+def test_unsigned_integers_within_int64_keep_their_value():
+    largest = np.iinfo(np.int64).max
+    x = np.array([0, largest], dtype=np.uint64)
+    assert ArrayData.of(x, [0, 1]).inputs.tolist() == [0, largest]
+
+
+def test_a_value_beyond_single_precision_is_refused_by_row():
+    x = np.array([[1.0], [1e39]])  # the largest float32 is about 3.4e38
+    with pytest.raises(ValueError, match=r"fit into torch.float32. Row 1 holds 1e\+39"):
+        ArrayData.of(x, [0, 1])
+    assert ArrayData.of(x, [0, 1], dtype=torch.float64).inputs[1, 0] == 1e39
+
+
+def test_objects_that_are_all_numbers_are_taken():
+    x = np.array([[1, 2.5], [True, np.float32(4)]], dtype=object)
+    assert ArrayData.of(x, [0, 1]).inputs.tolist() == [[1, 2.5], [1, 4]]
+
+
+@pytest.mark.parametrize("stray", [None, "?", [1], 1j])
+def test_an_object_that_is_no_number_is_refused_by_row(stray):
+    x = np.array([[1.0], [2.0], [3.0]], dtype=object)
+    x[2, 0] = stray
+    with pytest.raises(ValueError, match=r"inputs must be numbers. Row 2 holds"):
+        ArrayData.of(x, [0, 1, 2])
+
+
+def test_a_masked_value_is_refused_rather_than_unmasked():
+    x = np.ma.masked_equal(X, 6.0)
+    with pytest.raises(ValueError, match=r"no masked value. Row 3"):
+        ArrayData.of(x, Y)
+
+
+def test_rows_of_unequal_length_are_refused():
+    with pytest.raises(ValueError, match="rows of the inputs must have the same shape"):
+        ArrayData.of([[1.0, 2.0], [3.0]], [0, 1])
+
+
+def test_a_list_of_tensors_is_stacked():
+    rows = [torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0])]
+    assert ArrayData.of(rows, [0, 1]).inputs.tolist() == [[1, 2], [3, 4]]
+
+
+def test_a_sparse_tensor_is_refused_with_the_fix():
+    with pytest.raises(ValueError, match="to_dense"):
+        ArrayData.of(torch.eye(2).to_sparse(), [0, 1])
+
+
+def test_times_are_refused_with_the_fix():
+    with pytest.raises(ValueError, match="days since the first"):
+        ArrayData.of(np.array(["2020-01-01"], dtype="datetime64[D]"), [0])
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        ([-1, 1], r"must be in \[0, 2\). Row 0 holds -1"),
+        ([1, 2], r"must be in \[0, 2\). Row 1 holds 2"),
+        ([[0], [1]], r"must have shape \[2\]. Got \[2, 1\]"),
+        ([0.0, 1.0], r"must be integers. Got torch.float32"),
+    ],
+)
+def test_targets_that_a_loss_would_misread_are_refused_with_the_fix(y, message):
+    with pytest.raises(ValueError, match=message) as error:
+        ArrayData.of([[1.0], [2.0]], y, num_classes=2)
+    assert "encode_classes" in str(error.value)
+
+
+def test_class_numbers_of_several_tasks_are_checked_each():
+    y = [[0, 2], [1, 0]]
+    assert ArrayData.of([[1.0], [2.0]], y, num_classes=(2, 3)).targets.tolist() == y
+    with pytest.raises(ValueError, match="Row 0 holds 2"):
+        ArrayData.of([[1.0], [2.0]], y, num_classes=(2, 2))
+
+
+def test_clients_from_arrays_checks_class_numbers_too():
+    with pytest.raises(ValueError, match="Row 0 holds -1"):
+        clients_from_arrays([[1.0], [2.0]], [-1, 1], [[0], [1]], num_classes=2)

@@ -112,7 +112,7 @@ def test_the_natural_partition_needs_natural_clients():
 
 
 def test_models_are_found_in_the_models_module():
-    assert set(model_factories()) == {"lenet", "LeNetPair", "logistic"}
+    assert {"lenet", "LeNetPair", "logistic"} <= set(model_factories())
 
 
 def test_a_model_takes_its_sizes_from_the_data():

@@ -58,25 +58,61 @@ def test_plain_leaves_words_alone():
     assert plain({"a": ("x", 1, True, None)}) == {"a": ["x", 1, True, None]}
 
 
+def lines(*rounds: int, **given: Any) -> list[str]:
+    return [line_of({"round": number, **record(**given)}) for number in rounds]
+
+
 def test_a_torn_last_line_is_left_out(tmp_path: Path):
     file = tmp_path / "rounds.jsonl"
-    file.write_text('{"round":0}\n{"round":1}\n{"rou', encoding="utf-8")
+    file.write_text("".join(lines(0, 1)) + '{"rou', encoding="utf-8")
     assert [record["round"] for record in read_records(file)] == [0, 1]
 
 
 def test_rounds_out_of_order_are_refused(tmp_path: Path):
     file = tmp_path / "rounds.jsonl"
-    file.write_text('{"round":0}\n{"round":2}\n', encoding="utf-8")
+    file.write_text("".join(lines(0, 2)), encoding="utf-8")
     with pytest.raises(CheckpointError, match="line 2 must be round 1. Found round 2."):
         read_records(file)
 
 
 def test_keeping_rounds_leaves_the_lines_as_they_are(tmp_path: Path):
     file = tmp_path / "rounds.jsonl"
-    file.write_text('{"round":0,"x":1.0}\n{"round":1}\n{"round":2}\n', encoding="utf-8")
+    # spaces that we would not write
+    first = json.dumps({"round": 0, **record()}, indent=None, separators=(" , ", " : ")) + "\n"
+    file.write_text(first + "".join(lines(1, 2)), encoding="utf-8")
     keep_rounds(file, 2)
-    assert file.read_text(encoding="utf-8") == '{"round":0,"x":1.0}\n{"round":1}\n'
+    assert file.read_text(encoding="utf-8") == first + lines(1)[0]
     assert [path.name for path in tmp_path.iterdir()] == ["rounds.jsonl"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "3",
+        "[]",
+        '{"round":0}',
+        '{"round":NaN}',
+        "[" * 5000 + "]" * 5000,
+        line_of({"round": 0, "asked": 3}),
+    ],
+    ids=["number", "list", "bare", "NaN", "deep", "short"],
+)
+def test_what_is_no_record_is_refused(line: str, tmp_path: Path):
+    file = tmp_path / "rounds.jsonl"
+    file.write_text(line.rstrip() + "\n", encoding="utf-8")
+    with pytest.raises(CheckpointError, match="line 1 is no record of a round"):
+        read_records(file)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("asked", 3), ("failures", []), ("empty", 0), ("diagnostics", None), ("evaluation", [])],
+)
+def test_a_record_with_a_value_of_the_wrong_kind_is_refused(key: str, value: Any, tmp_path: Path):
+    file = tmp_path / "rounds.jsonl"
+    file.write_text(lines(0, **{key: value})[0], encoding="utf-8")
+    with pytest.raises(CheckpointError, match="line 1 is no record of a round: a value"):
+        read_records(file)
 
 
 def record(**given: Any) -> dict[str, Any]:
@@ -112,6 +148,32 @@ def test_a_summary_counts_everything_that_went_otherwise():
     ]
 
 
+def evaluated(loss: float | None) -> dict[str, Any]:
+    return record(evaluation={"tasks": {"mean_loss": loss}})
+
+
+@pytest.mark.parametrize(
+    ("losses", "said"),
+    [
+        ([2.3, None], "the test loss is not finite at the end: training diverged"),
+        ([2.0, 1e30], "the test loss is 1e+30 at the end, from 2 at the first evaluation: tr"),
+        ([1e30], "the test loss is 1e+30 at the end: training diverged"),
+        ([0.5, 0.4, 5.1], "the test loss is 5.1 at the end, from 0.5 at the first evaluation"),
+        ([None, 200.0], "the test loss is 200 at the end: training diverged"),
+    ],
+)
+def test_a_loss_that_ended_far_above_its_beginning_is_remarked(
+    losses: list[float | None], said: str
+):
+    (remark,) = remarks(summarise([evaluated(loss) for loss in losses]))
+    assert remark.startswith(said)
+
+
+@pytest.mark.parametrize("losses", [[2.3, 0.5], [0.5, 4.9], [2.3], [None, 2.3]])
+def test_a_loss_of_usual_size_is_not_remarked(losses: list[float | None]):
+    assert remarks(summarise([evaluated(loss) for loss in losses])) == []
+
+
 def test_an_uneventful_run_needs_no_remarks():
     assert remarks(summarise([record(), record(diagnostics={"outcome": "projected"})])) == []
 
@@ -119,6 +181,7 @@ def test_an_uneventful_run_needs_no_remarks():
 def test_a_number_that_was_not_finite_is_shown_as_that():
     tasks = {"tasks": ["a", "b"], "accuracies": [0.5, 0.7], "mean_accuracy": 0.6}
     tasks |= {"worst_accuracy": 0.5, "mean_loss": None, "hypervolume": 0.0}
+    tasks |= {"reference": 3.0, "concordance": None}
     shown = {measure.name: str(measure) for measure in measures({"tasks": tasks})}
     assert shown["MeanLoss"] == "not finite"
     assert shown["HV"] == "0.000"

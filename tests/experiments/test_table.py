@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
 import tomllib
 
 import pytest
 import tomli_w
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from fedaccord import UnknownNameError
-from fedaccord.data import list_datasets
-from fedaccord.experiments import Calibration, from_table, override, preset, set_up, to_table
+from fedaccord import FedAccordError, FedAvg, FedHV, FedPCD, UnknownNameError
+from fedaccord.experiments import (
+    Calibration,
+    from_table,
+    list_presets,
+    override,
+    preset,
+    to_table,
+)
 from fedaccord.experiments._table import differences
 
+KEYS = ["name", "tau", "server", "reference", "lr", "steps", "x"]
 HEART = {**preset("heart"), "rule": {"name": "FedPCD", "tau": 0.1}}
 
 
-@pytest.mark.parametrize("dataset", list_datasets())
-def test_every_dataset_has_settings_that_fit_it(dataset: str):
-    set_up(from_table({**preset(dataset), "rule": {"name": "fedavg"}}))
-
-
-@pytest.mark.parametrize("dataset", list_datasets())
-def test_an_experiment_survives_a_toml_file(dataset: str):
+@pytest.mark.parametrize("name", list_presets())
+def test_an_experiment_survives_a_toml_file(name: str):
     rule = {"name": "fedhv", "reference": [2.5, 2.5], "server": {"name": "fedpcd", "tau": 0.1}}
-    experiment = from_table({**preset(dataset), "rule": rule})
+    experiment = from_table({**preset(name), "rule": rule})
     assert from_table(tomllib.loads(tomli_w.dumps(to_table(experiment)))) == experiment
 
 
@@ -84,6 +89,56 @@ def test_a_count_takes_the_place_of_a_fraction():
 def test_another_partition_keeps_only_the_options_it_has():
     table = override(preset("fashion-mini"), {"partition.name": "iid"})
     assert set(table["partition"]) == {"name", "num_clients", "seed"}
+
+
+def test_another_rule_keeps_none_of_the_options():
+    assert override(HEART, {"rule.name": "fedavg"})["rule"] == {"name": "fedavg"}
+
+
+def test_the_same_rule_by_another_spelling_keeps_them():
+    assert override(HEART, {"rule.name": "fed-pcd"})["rule"] == {"name": "fed-pcd", "tau": 0.1}
+
+
+def test_a_rule_inside_a_rule_can_be_changed():
+    table = {**HEART, "rule": {"name": "fedhv", "reference": [2.0], "server": "fedpcd"}}
+    changed = from_table(override(table, {"rule.server.tau": 0.3}))
+    assert changed.rule.build() == FedHV((2.0,), server=FedPCD(tau=0.3))
+
+
+def test_a_choice_may_be_a_name_alone():
+    assert from_table({**HEART, "rule": "fedavg"}).rule.build() == FedAvg()
+
+
+def test_a_value_below_a_value_is_refused():
+    with pytest.raises(ValueError, match="`rounds` must be a table where `rounds.x` is given"):
+        override(HEART, {"rounds": 3, "rounds.x": 4})
+
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.sampled_from(["heart", "fedpcd", "iid", "x", ""])
+    | st.dates(),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(KEYS), inner),
+    max_leaves=4,
+)
+FULL = to_table(from_table({**HEART, "rule": {"name": "fedhv", "server": "fedpcd"}}))
+
+
+@given(
+    st.dictionaries(st.sampled_from([*FULL, "workers", "data_dir", "x"]), VALUES, max_size=2),
+    st.dictionaries(st.sampled_from([*FULL["rule"], *FULL["local"]]), VALUES, max_size=1),
+    st.sampled_from(["rule", "local", "partition", "sampler", "policy", "calibration"]),
+)
+@settings(max_examples=300)
+def test_whatever_a_table_holds_it_is_read_or_refused(
+    top: dict[str, object], inner: dict[str, object], section: str
+):
+    table = {**FULL, section: {**FULL.get(section, {}), **inner}, **top}
+    with contextlib.suppress(ValueError, FedAccordError):
+        from_table(table)
 
 
 def test_differences_name_every_value_that_differs():

@@ -6,6 +6,7 @@ import json
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -14,11 +15,15 @@ from torch.testing import assert_close
 from fedaccord.data import ArrayData
 from fedaccord.metrics import (
     Evaluation,
+    class_scores,
     class_shares,
     client_accuracies,
     evaluate,
     hypervolume,
+    score_for,
+    survival_scores,
     task_summary,
+    value_scores,
 )
 from fedaccord.models import LeNetPair, lenet
 
@@ -122,6 +127,11 @@ def test_no_examples_have_no_score():
         evaluate(nn.Identity(), ArrayData.of(LOGITS, LABELS).subset([]), num_classes=(3,))
 
 
+def test_a_factory_is_no_model():
+    with pytest.raises(TypeError, match=r"`federation.module\(training\)`. Got function"):
+        evaluate(lenet, ArrayData.of(LOGITS, LABELS), num_classes=3)
+
+
 def test_a_batch_has_a_size():
     with pytest.raises(ValueError, match="`batch_size` must be at least 1. Got 0."):
         scored(batch_size=0)
@@ -137,6 +147,112 @@ def test_the_number_of_tasks_must_agree():
         scored(num_classes=(3, 3))
     with pytest.raises(ValueError, match="Got 2 outputs for labels of 1 tasks"):
         evaluate(Split(), ArrayData.of([[0.0] * 5], [0]), num_classes=(3,))
+
+
+@pytest.mark.parametrize("label", [-100, -1, 3])
+def test_a_label_the_model_has_no_output_for_is_named_before_the_loss_is_computed(label):
+    # cross-entropy would leave out -100 without a word and fail at the others
+    data = ArrayData.of(LOGITS, [0, 1, label, 0])
+    with pytest.raises(ValueError, match=r"Labels of task 0 must be in \[0, 3\). .* outputs"):
+        evaluate(nn.Identity(), data, num_classes=3)
+
+
+def test_labels_are_integers():
+    with pytest.raises(ValueError, match=r"Labels must be integers. .* `score=value_scores`"):
+        evaluate(nn.Identity(), ArrayData.of(LOGITS, [0.0, 1.0, 2.0, 0.0]), num_classes=3)
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.uint8])
+def test_labels_may_be_integers_of_any_size(dtype):
+    data = ArrayData((torch.tensor(LOGITS), torch.tensor(LABELS, dtype=dtype)))
+    assert evaluate(nn.Identity(), data, num_classes=3).accuracies.tolist() == [0.75]
+
+
+def test_the_number_of_classes_may_be_numpys():
+    assert torch.equal(scored(num_classes=np.int64(3)).accuracies, scored().accuracies)
+
+
+def test_the_number_of_classes_is_needed_for_classes():
+    with pytest.raises(ValueError, match="`num_classes` must be given"):
+        scored(num_classes=None)
+
+
+# --- numbers
+
+
+class Columns(nn.Module):
+    """Two numbers per example, as one tensor a task."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return x[:, 0], x[:, 1:]
+
+
+INPUTS, TARGETS = [[1.0, 2.0], [3.0, 0.0]], [[0.0, 2.0], [1.0, 4.0]]
+
+
+@pytest.mark.parametrize("model", [nn.Identity(), Columns()])
+def test_the_loss_of_numbers_is_the_mean_squared_error_of_each_task(model):
+    found = evaluate(model, ArrayData.of(INPUTS, TARGETS), score=value_scores)
+    assert found.losses.tolist() == [2.5, 8.0]  # (1 + 4) / 2 and (0 + 16) / 2
+    assert (found.accuracies, found.class_accuracies, found.class_counts) == (None, (), ())
+
+
+def test_a_column_of_predictions_is_not_spread_over_the_targets():
+    # [2, 1] minus [2] would be [2, 2]
+    data = ArrayData.of([[1.0], [3.0]], [1.0, 3.0])
+    assert evaluate(nn.Identity(), data, score=value_scores).losses.tolist() == [0.0]
+
+
+def test_numbers_need_one_output_per_task():
+    with pytest.raises(ValueError, match="Got 2 numbers for targets of 1 tasks"):
+        evaluate(nn.Identity(), ArrayData.of(INPUTS, [0.0, 1.0]), score=value_scores)
+
+
+def test_numbers_have_no_classes():
+    with pytest.raises(ValueError, match="must be None for tasks without classes"):
+        evaluate(
+            nn.Identity(), ArrayData.of(INPUTS, TARGETS), score=value_scores, num_classes=(2, 2)
+        )
+
+
+def test_the_summary_of_numbers_has_no_accuracies():
+    found = evaluate(nn.Identity(), ArrayData.of(INPUTS, TARGETS), score=value_scores)
+    summary = task_summary(found, tasks=("a", "b"), moment="after 3 rounds")
+    assert (summary.losses, summary.mean_loss) == ((2.5, 8.0), 5.25)
+    assert (summary.accuracies, summary.mean_accuracy, summary.worst_accuracy) == (None, None, None)
+    assert (summary.hypervolume, summary.reference, summary.unit_losses) == (None, None, None)
+    assert str(summary).startswith("a loss 2.5000, b loss 8.0000; mean loss 5.2500 (global model")
+
+
+def test_losses_of_standardised_targets_come_in_their_own_unit_too():
+    found = evaluate(nn.Identity(), ArrayData.of(INPUTS, TARGETS), score=value_scores)
+    summary = task_summary(found, tasks=("a", "b"), moment="m", target_scales=[2.0, 0.5])
+    assert summary.unit_losses == (10.0, 2.0)  # times the square of the scale
+    with pytest.raises(ValueError, match="above 0, one per task, 2 of them"):
+        task_summary(found, tasks=("a", "b"), moment="m", target_scales=[2.0])
+
+
+def test_numbers_have_a_hypervolume_below_a_reference_of_their_own():
+    found = evaluate(nn.Identity(), ArrayData.of(INPUTS, TARGETS), score=value_scores)
+    assert task_summary(found, tasks="ab", moment="m", reference=10.0).hypervolume == 15.0
+
+
+def test_the_kind_of_tasks_chooses_the_score():
+    assert score_for(("classes", "classes")) is class_scores
+    assert score_for(["values"]) is value_scores
+    assert score_for(["survival"]) is survival_scores
+
+
+@pytest.mark.parametrize("kinds", [["classes", "values"], ["survival", "survival"]])
+def test_mixtures_of_kinds_need_a_score_of_ones_own(kinds):
+    with pytest.raises(ValueError, match="Write a `score` function"):
+        score_for(kinds)
+
+
+@pytest.mark.parametrize("kinds", [[], ["class"]])
+def test_kinds_have_names(kinds):
+    with pytest.raises(ValueError, match="must be one of"):
+        score_for(kinds)
 
 
 # --- clients
@@ -177,6 +293,18 @@ def test_c09_a_client_without_samples_has_no_value_rather_than_zero():
     found = client_accuracies([0.5, 0.5], shares)
     assert found[0].isnan()
     assert found[1] == 0.5
+
+
+@pytest.mark.parametrize("part", [[0, -1], [0, 2]])
+def test_an_index_out_of_range_names_the_client(part):
+    with pytest.raises(ValueError, match=r"client 1 must hold indices in \[0, 2\)"):
+        class_shares([0, 1], [[0], part], num_classes=2)
+
+
+@pytest.mark.parametrize("part", [np.array([True, False]), [0.0], [[0]]])
+def test_parts_are_lists_of_integers(part):
+    with pytest.raises(ValueError, match=r"client 0 must be integers \[k\]"):
+        class_shares([0, 1], [part], num_classes=2)
 
 
 def test_labels_of_several_tasks_are_refused_with_the_fix():

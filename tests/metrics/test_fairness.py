@@ -11,9 +11,13 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from fedaccord.metrics import (
     angle,
+    best_fraction,
+    coefficient_of_variation,
+    entropy,
     fairness_summary,
     hypervolume,
     jain_index,
@@ -23,7 +27,15 @@ from fedaccord.metrics import (
 
 EXAMPLES = json.loads((Path(__file__).parents[1] / "data" / "examples.json").read_text("utf-8"))
 FAIRNESS = [e for e in EXAMPLES if e["algorithm"] == "fairness_metrics"]
-METRICS = [worst_fraction, spread, jain_index, angle]
+METRICS = [
+    worst_fraction,
+    best_fraction,
+    spread,
+    jain_index,
+    angle,
+    entropy,
+    coefficient_of_variation,
+]
 
 accuracies = st.lists(st.floats(0, 1), min_size=1, max_size=60)
 
@@ -102,10 +114,56 @@ def test_nothing_and_nan_have_no_value(metric, values):
         metric(values)
 
 
+@pytest.mark.parametrize("metric", [jain_index, entropy, coefficient_of_variation])
 @pytest.mark.parametrize("values", [[0.5, -0.1], [0.5, math.inf]])
-def test_jain_is_for_finite_values_that_are_not_negative(values):
+def test_shares_are_of_finite_values_that_are_not_negative(metric, values):
     with pytest.raises(ValueError, match="finite values that are not negative"):
-        jain_index(values)
+        metric(values)
+
+
+@pytest.mark.parametrize("metric", [spread, angle])
+def test_an_infinite_value_has_no_spread(metric):
+    with pytest.raises(ValueError, match="`values` must be finite. Entry 1 is inf"):
+        metric([0.5, math.inf])
+
+
+def test_a_single_precision_tenth_of_thirty_clients_is_three():
+    # float(np.float32(0.1)) is 0.10000000149011612, whose ceiling would be 4
+    assert worst_fraction(range(30), np.float32(0.1)) == 1.0
+
+
+def test_the_worst_losses_are_the_highest():
+    losses = [0.1, 0.5, 3.0, 2.0]
+    assert worst_fraction(losses, 0.5, higher_is_better=False) == 2.5
+    assert best_fraction(losses, 0.5, higher_is_better=False) == pytest.approx(0.3)
+
+
+def test_the_best_accuracies_are_the_highest():
+    assert best_fraction([0.1, 0.5, 0.9, 0.7], 0.5) == pytest.approx(0.8)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=30).filter(any))
+def test_entropy_is_scipys_of_the_shares(values):
+    assert entropy(values) == pytest.approx(stats.entropy(values), abs=1e-9)
+
+
+def test_equal_values_have_the_largest_entropy_zero_ones_too():
+    assert entropy([0.2] * 8) == pytest.approx(math.log(8))
+    assert entropy([0.0] * 8) == math.log(8)
+    assert entropy([0.0, 0.0, 0.7]) == 0.0
+
+
+@given(st.lists(st.floats(0.01, 1), min_size=1, max_size=30))
+def test_the_coefficient_of_variation_is_scipys(values):
+    assert coefficient_of_variation(values) == pytest.approx(stats.variation(values), abs=1e-9)
+
+
+def test_zero_values_do_not_vary():
+    assert coefficient_of_variation([0.0, 0.0]) == 0.0
+
+
+def test_very_small_values_vary_like_large_ones():
+    assert coefficient_of_variation([1e-200, 3e-200]) == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize("fraction", [0, -0.1, 1.1, math.nan])
@@ -150,3 +208,88 @@ def test_clients_without_a_value_are_left_out_and_counted():
 def test_a_summary_of_nobody_is_refused():
     with pytest.raises(ValueError, match="Got none of 2"):
         fairness_summary([math.nan, math.nan], moment="after round 1")
+
+
+VALUES = [0.1, 0.2, 0.4, 0.9]
+
+
+def test_means_by_client_and_by_example_stand_side_by_side():
+    summary = fairness_summary(VALUES, moment="after 3 rounds", num_examples=[1, 1, 0, 2])
+    assert summary.mean == pytest.approx(0.4)
+    assert summary.weighted_mean == pytest.approx((0.1 + 0.2 + 2 * 0.9) / 4)
+    assert summary.label.weighting == "each client counted once"
+    assert summary.weighted_label.weighting == "each example counted once"
+
+
+def test_a_client_without_a_value_weighs_nothing():
+    summary = fairness_summary(
+        [0.5, math.nan, 1.0], moment="after 3 rounds", num_examples=[1, 100, 3]
+    )
+    assert summary.weighted_mean == pytest.approx(0.875)
+
+
+def test_a_client_of_weight_zero_does_not_spoil_the_mean():
+    summary = fairness_summary([0.5, math.inf], moment="m", num_examples=[2, 0])
+    assert summary.weighted_mean == 0.5  # zero times infinity would be NaN
+
+
+def test_no_examples_have_no_weighted_mean():
+    assert fairness_summary(VALUES, moment="m", num_examples=[0] * 4).weighted_mean is None
+    assert fairness_summary(VALUES, moment="m").weighted_mean is None
+
+
+@pytest.mark.parametrize("counts", [[1, 1, 1], [1, 1, 1, -1]])
+def test_every_client_needs_a_number_of_examples(counts):
+    with pytest.raises(ValueError, match="one number of at least 0 per client, 4 of them"):
+        fairness_summary(VALUES, moment="m", num_examples=counts)
+
+
+def test_worst_clients_are_given_for_several_fractions():
+    summary = fairness_summary(range(100), moment="m")
+    # the mean of the lowest k of 0..99 is (k - 1) / 2
+    assert summary.worst_fractions == {0.05: 2.0, 0.1: 4.5, 0.2: 9.5, 0.3: 14.5}
+    assert (summary.worst, summary.best) == (4.5, 94.5)
+    assert (summary.minimum, summary.median, summary.maximum) == (0.0, 49.5, 99.0)
+
+
+def test_quantiles_are_linear_between_clients():
+    found = fairness_summary([0.0, 1.0, 2.0], moment="m", quantiles=(0, 0.25, 1)).quantiles
+    assert found == {0.0: 0.0, 0.25: 0.5, 1.0: 2.0}
+    with pytest.raises(ValueError, match=r"ranks in \[0, 1\]"):
+        fairness_summary([0.5], moment="m", quantiles=[10])
+
+
+def test_the_variance_of_percentages_is_in_the_papers_unit():
+    # accuracies of 40 % and 60 %: each 10 points off the mean
+    summary = fairness_summary([0.4, 0.6], moment="m")
+    assert summary.variance == pytest.approx(0.01)
+    assert summary.variance_of_percentages == pytest.approx(100.0)
+
+
+def test_of_losses_the_highest_are_the_worst():
+    summary = fairness_summary(VALUES, moment="m", fraction=0.25, higher_is_better=False)
+    assert (summary.worst, summary.best) == (0.9, 0.1)
+    assert summary.worst_fractions[0.3] == pytest.approx(0.65)
+    assert summary.variance_of_percentages is None
+
+
+def test_negative_values_have_no_shares_and_say_so():
+    summary = fairness_summary([-1.0, 2.0], moment="m", higher_is_better=False)
+    assert summary.undefined == ("jain", "coefficient_of_variation", "entropy")
+    assert (summary.jain, summary.entropy) == (None, None)
+    assert (summary.mean, summary.spread) == (0.5, 1.5)
+    assert "Jain" not in str(summary)
+
+
+def test_a_diverged_client_leaves_mean_and_worst_infinite_and_the_rest_undefined():
+    summary = fairness_summary([1.0, math.inf], moment="m", higher_is_better=False)
+    assert (summary.mean, summary.worst, summary.best) == (math.inf, math.inf, 1.0)
+    assert (summary.spread, summary.variance, summary.quantiles) == (None, None, None)
+    assert len(summary.undefined) == 7
+    assert "worst 10 % inf (" in str(summary)
+
+
+def test_a_single_precision_fraction_is_recorded_as_written():
+    summary = fairness_summary(VALUES, moment="m", fraction=np.float32(0.1))
+    assert summary.fraction == 0.1
+    assert isinstance(summary.fraction, float)

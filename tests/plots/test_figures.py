@@ -33,7 +33,7 @@ def clients(name: str, *values: list[float | None]) -> Measured:
     def evaluation(accuracies: list[float | None]) -> dict[str, Any]:
         known = sorted(value for value in accuracies if value is not None)
         summary = {"mean": float(np.mean(known)), "worst": known[0]}
-        return {"clients": {"accuracies": accuracies, "summary": summary}}
+        return {"clients": {"values": accuracies, "summary": summary}}
 
     return Measured(name, tuple((5 * i, evaluation(v)) for i, v in enumerate(values, start=1)))
 
@@ -105,7 +105,8 @@ def test_figures_can_be_written(tmp_path: Path):
         assert (tmp_path / name).stat().st_size > 1000
 
 
-def test_pyplot_is_not_touched():
+def test_pyplot_is_not_touched(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delitem(sys.modules, "matplotlib.pyplot", raising=False)  # another's import
     demo_figure([ONE], [PAIR])
     assert "matplotlib.pyplot" not in sys.modules
 

@@ -1,4 +1,4 @@
-"""The command line: ``fedaccord run``, ``compare``, ``list`` and ``demo``."""
+"""The command line: ``fedaccord run``, ``compare``, ``list``, ``verify``, ``demo``."""
 
 from __future__ import annotations
 

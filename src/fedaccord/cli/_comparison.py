@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
-from ..experiments import Experiment, FolderError, Run, RunFolder, Setup, carry_out, prepare
+from ..errors import CheckpointError
+from ..experiments import (
+    Experiment,
+    FolderError,
+    Run,
+    RunFolder,
+    Setup,
+    carry_out,
+    prepare,
+    read_json,
+    write_json,
+)
 from ._experiments import slug
 from ._progress import Progress, rounds_of
 from ._show import warnings_as_lines
@@ -75,24 +86,22 @@ class Comparison:
         return cls(folder, tuple(entries))
 
     @classmethod
-    def read(cls, folder: Path) -> Comparison:
+    def read(cls, folder: Path, **changes: Any) -> Comparison:
         """Read the comparison in a folder.
 
-        :raises FolderError: If there is none.
+        :param folder: The folder.
+        :param changes: Fields of every experiment that are to change.
+        :raises FolderError: If there is none, or a run that it lists is gone.
+        :raises CheckpointError: If its list is damaged.
         """
-        file = folder / FILE
-        if not file.is_file():
-            raise FolderError(
-                f"`{folder}` holds no comparison: there is no `{FILE}` in it. "
-                f"Leave `--resume` out to start one."
+        entries = []
+        for each in listed(folder, hint=" Leave `--resume` out to start one."):
+            place = RunFolder(folder / each["folder"])
+            place.check_readable(
+                hint=f" `{folder / FILE}` lists it; put it back, or compare anew in another folder."
             )
-        listed = json.loads(file.read_text(encoding="utf-8"))
-        entries = [
-            Entry(
-                each["name"], each["folder"], RunFolder(folder / each["folder"]).read_experiment()
-            )
-            for each in listed
-        ]
+            experiment = dataclasses.replace(place.read_experiment(), **changes)
+            entries.append(Entry(each["name"], each["folder"], experiment))
         return cls(folder, tuple(entries))
 
     @property
@@ -100,39 +109,76 @@ class Comparison:
         """The seeds of the runs."""
         return tuple(dict.fromkeys(entry.experiment.seed for entry in self.entries))
 
+    @property
+    def folders(self) -> list[Path]:
+        """The runs' folders."""
+        return [self.folder / entry.folder for entry in self.entries]
+
     def prepare(self, *, resume: bool) -> list[Setup]:
         """Check every run; write nothing.
 
         :return: The set-up of each rule, with the first seed.
         """
         self.setups = [
-            prepare(entry.experiment, self.folder / entry.folder, resume=resume)
-            for entry in self.entries
+            prepare(entry.experiment, folder, resume=resume)
+            for entry, folder in zip(self.entries, self.folders, strict=True)
         ]
         return self.setups[:: len(self.seeds)]
 
-    def carry_out(self, errors: Console) -> list[tuple[str, list[Run]]]:
+    def carry_out(self, errors: Console, *, resume: bool) -> list[tuple[str, list[Run]]]:
         """Run what is not finished.
 
         :param errors: Where progress is shown.
+        :param resume: Whether the folder holds the comparison already.
         :return: Name and runs, one a seed, of each rule.
+        :raises FolderError: If somebody else has begun in the folder since it was checked.
         """
-        self._write()
         runs: dict[str, list[Run]] = {}
         total = sum(rounds_of(setup.experiment) for setup in self.setups)
-        with warnings_as_lines(errors), Progress(errors, total=total) as progress:
-            for entry, setup in zip(self.entries, self.setups, strict=True):
+        place = RunFolder(self.folder)
+        with place.held(), warnings_as_lines(errors), Progress(errors, total=total) as progress:
+            if not resume:
+                place.check_new()
+                self._write()
+            for entry, folder, setup in zip(self.entries, self.folders, self.setups, strict=True):
                 progress.now(entry.name, setup.experiment)
-                run = carry_out(setup, self.folder / entry.folder, resume=True, watch=progress)
+                run = carry_out(setup, folder, resume=True, watch=progress)
                 runs.setdefault(entry.name, []).append(dataclasses.replace(run, name=entry.name))
         return list(runs.items())
 
     def _write(self) -> None:
         """Write every configuration before the first round, so that all can be resumed."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        for entry, setup in zip(self.entries, self.setups, strict=True):
-            place = RunFolder(self.folder / entry.folder)
-            place.path.mkdir(exist_ok=True)
-            place.write_experiment(setup.experiment)
+        for folder, setup in zip(self.folders, self.setups, strict=True):
+            folder.mkdir(exist_ok=True)
+            RunFolder(folder).write_experiment(setup.experiment)
         listed = [{"name": entry.name, "folder": entry.folder} for entry in self.entries]
-        RunFolder(self.folder).write_json(FILE, listed)
+        write_json(self.folder / FILE, listed)
+
+
+def listed(folder: Path, *, hint: str = "") -> list[dict[str, str]]:
+    """Name and folder of each run that a comparison lists.
+
+    :param folder: The comparison's folder.
+    :param hint: Added to the message where there is no comparison.
+    :raises FolderError: If it holds none.
+    :raises CheckpointError: If the list is damaged, or leads out of the folder.
+    """
+    file = folder / FILE
+    if not file.is_file():
+        raise FolderError(f"`{folder}` holds no comparison: there is no `{FILE}` in it.{hint}")
+    entries = read_json(file)
+    if not (isinstance(entries, list) and entries and all(_is_entry(each) for each in entries)):
+        raise CheckpointError(
+            f"{file} is damaged: it must list runs, each with a `name` and a `folder` inside "
+            f"`{folder}`."
+        )
+    if len({each["folder"] for each in entries}) < len(entries):
+        raise CheckpointError(f"{file} is damaged: it lists a folder twice.")
+    return entries
+
+
+def _is_entry(each: Any) -> bool:
+    if not (isinstance(each, dict) and isinstance(each.get("name"), str)):
+        return False
+    folder = each.get("folder")
+    return isinstance(folder, str) and folder not in ("", "..") and Path(folder).name == folder

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import shutil
 from dataclasses import dataclass
@@ -10,9 +11,13 @@ from typing import Any
 
 import click
 
-from ._errors import UserError, preparing, running
+from ..errors import CheckpointError
+from ._errors import InterruptedRun, UserError, preparing, running
 
 MARKER = "demo.json"
+MARK = {"made_by": "fedaccord demo"}
+FIGURES = ("demo.png", "demo.svg")
+REPORT = "report.txt"
 
 
 @dataclass(frozen=True)
@@ -55,9 +60,7 @@ PARTS = (
 @click.option("--seed", type=int, default=0, help="Determines everything but the splits.")
 @click.option("--workers", type=int, help="Threads that train clients; one a core by default.")
 @click.option("--figure/--no-figure", default=True, help="Whether to draw the figure.")
-def demo(
-    out: Path, rounds_scale: float, seed: int, workers: int | None, figure: bool
-) -> int | None:
+def demo(out: Path, rounds_scale: float, seed: int, workers: int | None, figure: bool) -> None:
     """Compare FedAvg with FedPCD for clients, and Uniform with FedHV for tasks.
 
     Real data that come with the package; about a minute on two cores. Ends with two tables, one
@@ -72,7 +75,7 @@ def demo(
         if not 0 < rounds_scale < float("inf"):
             raise UserError(f"`--rounds-scale` must be positive. Got {rounds_scale:g}.")
         if figure:
-            require_matplotlib()
+            require_figures()
         clear(out)
         comparisons, setups = [], []
         for part in PARTS:
@@ -90,37 +93,44 @@ def demo(
                 screen.print(f"\n{part.title}", style="bold")
                 show_header(screen, ready, seeds=[seed], at=comparison.folder)
                 mark(out)
-                done.append(comparison.carry_out(errors))
-    except KeyboardInterrupt:
-        errors.print("Interrupted. Start it again with the same command.", soft_wrap=True)
-        return 130
+                done.append(comparison.carry_out(errors, resume=False))
+    except KeyboardInterrupt as error:
+        raise InterruptedRun("Interrupted. Start it again with the same command.") from error
     clients, tasks = ([run for _, seeds in runs for run in seeds] for runs in done)
-    with (out / "report.txt").open("w", encoding="utf-8") as file:
+    with running(), (out / REPORT).open("w", encoding="utf-8") as file:
         for target in (screen, console(to=file)):
             for part, runs in zip(PARTS, done, strict=True):
                 target.print(f"\n{part.title}", style="bold")
-                show_results(target, runs)
+                show_results(target, runs, others=False)
             target.print("\nMeasured", style="bold")
             for sentence in _sentences(clients, tasks):
                 target.print(f"- {sentence}")
     if figure:
         with running():
             draw(out, clients, tasks)
-        screen.print(f"\nFigure: {out / 'demo.png'} and {out / 'demo.svg'}", soft_wrap=True)
-    screen.print(f"Tables and sentences: {out / 'report.txt'}", soft_wrap=True)
-    return None
+        figures = " and ".join(str(out / name) for name in FIGURES)
+        screen.print(f"\nFigure: {figures}", soft_wrap=True)
+    screen.print(f"Tables and sentences: {out / REPORT}", soft_wrap=True)
 
 
-def require_matplotlib() -> None:
-    """Check that figures can be drawn.
+def require_figures() -> None:
+    """Check that figures can be drawn, before anything is trained.
 
-    :raises UserError: If matplotlib is not installed; the message names the extra.
+    :raises UserError: If matplotlib is not installed, where the message names the extra, or does
+        not work.
     """
     if importlib.util.find_spec("matplotlib") is None:
         raise UserError(
             "Figures need matplotlib, which is not installed. Install it with "
             "`pip install 'fedaccord[plots]'`, or leave the figure out by `--no-figure`."
         )
+    try:
+        importlib.import_module("..plots", __package__)
+    except Exception as error:  # a broken installation may raise anything
+        raise UserError(
+            f"Figures need matplotlib, which is installed and does not load: {error}. Install it "
+            f"again, or leave the figure out by `--no-figure`."
+        ) from error
 
 
 def clear(out: Path) -> None:
@@ -133,25 +143,36 @@ def clear(out: Path) -> None:
     check_writable(out)
     if not out.exists() or not any(out.iterdir()):
         return
-    if not (out / MARKER).is_file():
+    if not _is_a_demo(out):
         raise UserError(
             f"`{out}` holds something that no demo made. Choose another folder by `--out`."
         )
     for part in PARTS:
-        shutil.rmtree(out / part.name, ignore_errors=True)
+        if (out / part.name).exists():
+            shutil.rmtree(out / part.name)
+    for name in (*FIGURES, REPORT):
+        (out / name).unlink(missing_ok=True)
+
+
+def _is_a_demo(out: Path) -> bool:
+    from ..experiments import read_json
+
+    with contextlib.suppress(CheckpointError, OSError):
+        return bool(read_json(out / MARKER) == MARK)
+    return False
 
 
 def mark(out: Path) -> None:
     """Mark a folder as a demo's, so that the next demo may replace it."""
-    from ..experiments import RunFolder
+    from ..experiments import write_json
 
     out.mkdir(parents=True, exist_ok=True)
-    RunFolder(out).write_json(MARKER, {"made_by": "fedaccord demo"})
+    write_json(out / MARKER, MARK)
 
 
 def draw(out: Path, clients: list[Any], tasks: list[Any]) -> None:
     """Write the figure."""
-    from ..plots import demo_figure
+    from ..plots import demo_figure, write_figure
 
     captions = [
         f"{part.title}: {run.experiment.dataset}, {len(run.split['sizes'])} clients, "
@@ -159,8 +180,8 @@ def draw(out: Path, clients: list[Any], tasks: list[Any]) -> None:
         for part, run in zip(PARTS, (clients[0], tasks[0]), strict=True)
     ]
     figure = demo_figure(clients, tasks, captions=captions)
-    figure.savefig(out / "demo.png")
-    figure.savefig(out / "demo.svg")
+    for name in FIGURES:
+        write_figure(figure, out / name)
 
 
 def _sentences(clients: list[Any], tasks: list[Any]) -> list[str]:

@@ -3,18 +3,35 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
-from ..experiments import Experiment, RuleChoice, from_table, override, preset, to_table
-from ._options import changes
-from ._spec import parse_rule
+from ..experiments import (
+    Experiment,
+    Table,
+    completed,
+    from_table,
+    override,
+    preset,
+    read_file,
+    to_table,
+    usual_settings,
+)
+from ._errors import UserError
+from ._options import OPTION_OF, changes
+from ._spec import TypedRule, parse_rule, parse_value
 
 DEFAULT_DATASET = "fashion-mini"
 
 
+def is_file(typed: str | None) -> bool:
+    """Whether what was typed in a rule's place is a file: its name ends in ``.toml``."""
+    return typed is not None and typed.casefold().endswith(".toml")
+
+
 def experiment_of(
-    rule: str,
+    rule: str | None,
     given: Mapping[str, Any],
     *,
     seed: int | None = None,
@@ -22,36 +39,45 @@ def experiment_of(
 ) -> Experiment:
     """The experiment that a call describes.
 
-    :param rule: The rule as typed.
+    :param rule: The rule as typed, or a file; ``None`` for the one that ``base`` or a preset has.
     :param given: The command's parameters.
     :param seed: The run's seed.
-    :param base: Values for what is not given; those that go with the dataset by default.
-    :raises ValueError: If a name is unknown or a value is out of range.
+    :param base: Values for what is not given, instead of a file's or the usual ones.
+    :raises ValueError: If a name is unknown, a value is out of range or given twice.
     """
-    typed = parse_rule(rule)
-    lr = given.get("server_lr")
-    choice = typed.choice if lr is None else typed.with_server_lr(lr)
-    table = dict(base or preset(given.get("dataset") or DEFAULT_DATASET))
-    table["rule"] = to_table(choice)
-    table = override(table, {**_applied(given, seed), **typed.local})
-    if not choice.lacks_reference:
+    typed = parse_rule(rule) if rule is not None and not is_file(rule) else None
+    values = _values(given, typed, seed=seed)
+    if base is None:
+        base = _base(rule, dataset=values.pop("dataset", None), named=given.get("preset"))
+    table = dict(base)
+    if typed is not None:
+        table["rule"] = to_table(typed.choice)
+    elif "rule" not in table:
+        raise UserError(
+            "`run` needs a rule, for example `fedaccord run fedpcd`."
+            if rule is None
+            else f"`{rule}` names no rule. Add a table [rule] with a `name`."
+        )
+    table = override(table, values)
+    if typed is not None and not typed.choice.lacks_reference:
         table.pop("calibration", None)
     return from_table(table)
 
 
-def changed(base: Mapping[str, Any], given: Mapping[str, Any], *, seed: int | None) -> Experiment:
-    """The experiment of a folder with what a call changes in it.
+def parse_sets(texts: Iterable[str]) -> dict[str, Any]:
+    """Values by dotted key, of arguments ``KEY=VALUE``.
 
-    :param base: The folder's configuration.
-    :param given: The command's parameters.
-    :param seed: The run's seed, if given.
+    :raises ValueError: If one cannot be read, or a key repeats.
     """
-    table = dict(base)
-    if given.get("server_lr") is not None:
-        rule = {k: v for k, v in table["rule"].items() if k != "name"}
-        rule["server_lr"] = given["server_lr"]
-        table["rule"] = to_table(RuleChoice(table["rule"]["name"], rule))
-    return from_table(override(table, _applied(given, seed)))
+    values: dict[str, Any] = {}
+    for text in texts:
+        key, equals, value = (part.strip() for part in text.partition("="))
+        if not (key and equals and value) or not all(key.split(".")):
+            raise ValueError(f"`--set` takes KEY=VALUE, as in `--set local.lr=0.1`. Got {text!r}.")
+        if key in values:
+            raise ValueError(f"`{key}` is given twice, both times by `--set`.")
+        values[key] = parse_value(value, rules=key.startswith("rule."))
+    return values
 
 
 def labels(experiments: list[Experiment]) -> list[str]:
@@ -73,10 +99,35 @@ def slug(label: str) -> str:
     return re.sub(r"[^a-z0-9.]+", "-", label.casefold()).strip("-.")
 
 
-def _applied(given: Mapping[str, Any], seed: int | None) -> dict[str, Any]:
-    applied = changes(given)
-    if given.get("dataset") is not None:
-        applied["dataset"] = given["dataset"]
+def _base(rule: str | None, *, dataset: str | None, named: str | None) -> Table:
+    """What the values of a call change: a file's, a preset's or a dataset's usual ones."""
+    if rule is not None and is_file(rule):
+        if named is not None:
+            raise UserError(
+                f"Give a file or `--preset`. A file says itself what it starts from: write "
+                f'`preset = "{named}"` in `{rule}`.'
+            )
+        table = read_file(Path(rule))
+        return completed(table if dataset is None else {**table, "dataset": dataset})
+    if named is None:
+        return usual_settings(dataset or DEFAULT_DATASET)
+    if dataset is not None:
+        raise UserError(
+            "Give `--preset` or `--dataset`, not both: a preset says which data it is for."
+        )
+    return preset(named)
+
+
+def _values(given: Mapping[str, Any], typed: TypedRule | None, *, seed: int | None) -> Table:
+    """What the call changes, by dotted key. What is typed with a rule holds for that rule."""
+    options, sets = changes(given), parse_sets(given.get("sets", ()))
     if seed is not None:
-        applied["seed"] = seed
-    return applied
+        options["seed"] = seed
+    for key in sets:
+        if key in options:
+            raise UserError(f"`{key}` is given twice: by `{OPTION_OF[key]}` and by `--set`.")
+        if typed is not None and any(f"{each}.".startswith(f"{key}.") for each in typed.keys):
+            raise UserError(f"`{key}` is given twice: with the rule and by `--set`.")
+    if typed is not None:
+        options = {key: value for key, value in options.items() if key not in typed.keys}
+    return {**options, **(typed.local if typed else {}), **sets}

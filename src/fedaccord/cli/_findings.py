@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from ..experiments import Run, measures, spell
+from ..experiments import Run, count, measures, spell
 
 NO_DIFFERENCE = 0.05  # of what is shown with one digit
 PUBLISHED = {"Uniform": (86.41, 76.98), "FedHV": (86.35, 77.03)}
@@ -50,10 +50,10 @@ def about_tasks(baseline: Run, fair: Run) -> list[str]:
     if settings is not None:
         reference = ", ".join(f"{value:.3f}" for value in fair.experiment.rule.options["reference"])
         part = 100 * settings.rounds / fair.experiment.rounds
+        took = count(settings.rounds, "round")
         said.append(
-            f"{fair.name}'s reference ({reference}) took {settings.rounds} rounds of Uniform "
-            f"before the run, {part:.0f} % of the run's own {fair.experiment.rounds}, which are "
-            f"not in the table."
+            f"{fair.name}'s reference ({reference}) took {took} of Uniform before the run, "
+            f"{part:.0f} % of the run's own {fair.experiment.rounds}, which are not in the table."
         )
     seen = (record["diagnostics"] for record in fair.records)
     if weights := [d["task_weights"] for d in seen if "task_weights" in d]:
@@ -93,8 +93,9 @@ def _plain(numbers: Mapping[str, Any], name: str) -> str:
 def _setting(run: Run) -> str:
     experiment = run.experiment
     clients, asked = len(run.split["sizes"]), len(run.records[0]["asked"])
+    length = count(experiment.rounds, "round")
     return (
-        f"On {experiment.dataset} ({clients} clients, {asked} a round, {experiment.rounds} rounds, "
+        f"On {experiment.dataset} ({clients} clients, {asked} a round, {length}, "
         f"seed {experiment.seed})"
     )
 
@@ -137,7 +138,7 @@ def _rounds_went(fair: Run) -> str:
         "no-average": "made no step, the updates cancelling",
     }
     told = [f"in {outcomes[key]} it {text}" for key, text in words.items() if outcomes.get(key)]
-    text = f"Of {rounds} rounds of {fair.name}, {'; '.join(told)}."
+    text = f"Of {count(rounds, 'round')} of {fair.name}, {'; '.join(told)}."
     if represented:
         text += (
             f" On average {sum(represented) / len(represented):.0f} clients were represented, of "
@@ -158,7 +159,7 @@ def _weights(fair: Run, weights: list[Any]) -> str:
         for name, before, after in zip(names, first, last, strict=True)
     )
     floored = fair.summary.get("floored_rounds", 0)
-    reached = f"in {floored} rounds" if floored else "in no round"
+    reached = f"in {count(floored, 'round')}" if floored else "in no round"
     return (
         f"Task weights went from the first to the last round: {each}; a loss reached its "
         f"reference {reached}."

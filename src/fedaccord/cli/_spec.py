@@ -14,6 +14,8 @@ from ..experiments import RuleChoice, hyperparameters, rule_classes
 # what clients do can differ between rules, as learning rates in published tables do
 LOCAL = tuple(part.name for part in dataclasses.fields(LocalSGD) if part.name != "report")
 
+DEEPEST = 20
+
 
 @dataclass(frozen=True)
 class TypedRule:
@@ -28,17 +30,10 @@ class TypedRule:
     typed: tuple[str, ...]
     local: Mapping[str, Any]
 
-    def with_server_lr(self, server_lr: float) -> RuleChoice:
-        """The rule with this server learning rate, unless another was typed with it.
-
-        :raises ValueError: If the rule has none.
-        """
-        if "server_lr" in self.typed:
-            return self.choice
-        name = self.choice.name
-        if "server_lr" not in hyperparameters(rule_classes()[name]):
-            raise ValueError(f"{name} has no `server_lr`. Leave `--server-lr` out.")
-        return RuleChoice(name, {**self.choice.options, "server_lr": server_lr})
+    @property
+    def keys(self) -> set[str]:
+        """The dotted keys of everything that was typed."""
+        return {"rule.name", *(f"rule.{key}" for key in self.typed), *self.local}
 
 
 def parse_rule(text: str) -> TypedRule:
@@ -65,7 +60,7 @@ def parse_rule(text: str) -> TypedRule:
     return TypedRule(RuleChoice(name, options), tuple(options), local)
 
 
-def _parse(text: str) -> tuple[str, dict[str, Any]]:
+def _parse(text: str, depth: int = 0) -> tuple[str, dict[str, Any]]:
     name, colon, rest = text.strip().partition(":")
     options: dict[str, Any] = {}
     for item in _split(rest) if colon else ():
@@ -74,15 +69,25 @@ def _parse(text: str) -> tuple[str, dict[str, Any]]:
             raise ValueError(f"A rule is written `name:key=value,key=value`. Got {text!r}.")
         if key.strip() in options:
             raise ValueError(f"A key may be given once. Got `{key.strip()}` twice in {text!r}.")
-        options[key.strip()] = _value(value.strip())
+        options[key.strip()] = parse_value(value.strip(), depth=depth)
     return name, options
 
 
-def _value(text: str) -> Any:
-    if text.startswith("(") and text.endswith(")"):
-        return _rule(text[1:-1])
+def parse_value(text: str, *, rules: bool = True, depth: int = 0) -> Any:
+    """Read a value as the command line spells it.
+
+    :param text: What was typed.
+    :param rules: Whether it may be a rule; a word with a colon is one then.
+    :param depth: How many brackets it stands in.
+    :raises ValueError: If it is nested too deep, or a rule cannot be read.
+    """
+    if depth > DEEPEST:
+        raise ValueError(f"Brackets may be nested {DEEPEST} deep. Got more.")
+    if rules and text.startswith("(") and text.endswith(")"):
+        return _rule(text[1:-1], depth + 1)
     if text.startswith("[") and text.endswith("]"):
-        return tuple(_value(item.strip()) for item in _split(text[1:-1]) if item.strip())
+        items = (item.strip() for item in _split(text[1:-1]))
+        return tuple(parse_value(item, rules=rules, depth=depth + 1) for item in items if item)
     words = {"true": True, "false": False, "none": None}
     if text.casefold() in words:
         return words[text.casefold()]
@@ -91,11 +96,11 @@ def _value(text: str) -> Any:
             return number(text)
         except ValueError:
             continue
-    return _rule(text) if ":" in text else text
+    return _rule(text, depth + 1) if rules and ":" in text else text
 
 
-def _rule(text: str) -> dict[str, Any]:
-    name, options = _parse(text)
+def _rule(text: str, depth: int) -> dict[str, Any]:
+    name, options = _parse(text, depth)
     return {"name": name, **options}
 
 

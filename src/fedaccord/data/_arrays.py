@@ -4,17 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Protocol, Self, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from ._classes import require_class_numbers
+from ._convert import Array, as_tensor
 from ._labels import Indices
 from ._partition import Partition
 
-Array: TypeAlias = npt.NDArray[Any] | Tensor | Sequence[Any]
+
+class Divisible(Protocol):
+    """Samples of which some can be given to a client."""
+
+    def subset(self, index: Indices | Tensor | Sequence[int], /) -> Self:
+        """The samples at ``index``."""
+        ...
+
+
+D = TypeVar("D", bound=Divisible)
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,10 +50,15 @@ class ArrayData:
         if len(set(lengths)) > 1:
             raise ValueError(f"All tensors must have the same length. Got {lengths}.")
         if self.rows is not None:
-            _require_rows(self.rows, lengths[0])
+            require_rows(self.rows, lengths[0])
 
     @classmethod
-    def of(cls, *arrays: Array, dtype: torch.dtype = torch.float32) -> ArrayData:
+    def of(
+        cls,
+        *arrays: Array,
+        dtype: torch.dtype = torch.float32,
+        num_classes: int | Sequence[int] | None = None,
+    ) -> ArrayData:
         """Take arrays, tensors or nested lists: inputs first, then targets.
 
         Floating-point values become ``dtype``; integers and booleans become int64, as embeddings
@@ -51,13 +66,21 @@ class ArrayData:
 
         :param arrays: Each ``[n, ...]``, ``n`` equal.
         :param dtype: The model's floating-point type.
-        :raises ValueError: If lengths differ, values are not numbers, a value is NaN or infinite,
-            or the inputs are unscaled ``uint8``.
+        :param num_classes: Number of classes, one for each task, if the targets are classes: they
+            are then checked to be what a loss such as ``cross_entropy`` reads. Targets of any other
+            kind, such as -1 and 1 or text, go through ``encode_classes`` first.
+        :raises ValueError: If lengths differ, values are not real numbers, a value is NaN, infinite
+            or beyond the range of its type, the inputs are unscaled ``uint8``, or targets are no
+            class numbers; the message names the row.
         """
         if not arrays:
             raise ValueError("At least one array is needed, the inputs.")
         names = ["inputs", "targets", *(f"array {position}" for position in range(2, len(arrays)))]
-        converted = [_as_tensor(a, name, dtype) for a, name in zip(arrays, names, strict=False)]
+        converted = [as_tensor(a, name, dtype) for a, name in zip(arrays, names, strict=False)]
+        if num_classes is not None:
+            if len(converted) < 2:
+                raise ValueError("`num_classes` is about targets, the second array. Got one array.")
+            require_class_numbers(converted[1], num_classes)
         return cls(tuple(converted))
 
     def __len__(self) -> int:
@@ -74,8 +97,8 @@ class ArrayData:
         :param index: Integers ``[k]`` in ``[0, len(self))``; may be empty or repeat.
         :raises ValueError: If they are not integers or out of range.
         """
-        rows = _as_rows(index)
-        _require_rows(rows, len(self))
+        rows = as_rows(index)
+        require_rows(rows, len(self))
         return ArrayData(self.tensors, rows if self.rows is None else self.rows[rows])
 
     @property
@@ -98,6 +121,7 @@ def clients_from_arrays(
     parts: Partition | Sequence[Indices | Tensor | Sequence[int]],
     *,
     dtype: torch.dtype = torch.float32,
+    num_classes: int | Sequence[int] | None = None,
 ) -> tuple[ArrayData, ...]:
     """Make one client per part, so that ``Federation(model, losses, clients)`` is one line.
 
@@ -105,50 +129,39 @@ def clients_from_arrays(
     :param y: Targets ``[n]`` or ``[n, m]``, likewise.
     :param parts: The indices of each client, each in ``[0, n)``; a client may have none.
     :param dtype: The model's floating-point type.
+    :param num_classes: Checks the targets, as in ``ArrayData.of``.
     :raises ValueError: As ``ArrayData.of`` and ``ArrayData.subset``, naming the client; also if the
         partition is of another number of samples.
     """
-    whole = ArrayData.of(x, y, dtype=dtype)
+    whole = ArrayData.of(x, y, dtype=dtype, num_classes=num_classes)
     if isinstance(parts, Partition) and parts.num_samples != len(whole):
         raise ValueError(
             f"`parts` splits {parts.num_samples} samples, but the arrays have {len(whole)}."
         )
+    return clients_from_samples(whole, parts)
+
+
+def clients_from_samples(
+    samples: D, parts: Sequence[Indices | Tensor | Sequence[int]]
+) -> tuple[D, ...]:
+    """Give each client its part.
+
+    :raises ValueError: If an index does not fit; the message names the client.
+    """
     clients = []
     for client, part in enumerate(parts):
         try:
-            clients.append(whole.subset(part))
+            clients.append(samples.subset(part))
         except ValueError as error:
             raise ValueError(f"Client {client}: {error}") from error
     return tuple(clients)
 
 
-def _as_tensor(array: Array, name: str, dtype: torch.dtype) -> Tensor:
-    if isinstance(array, Tensor):
-        tensor = array.detach()
-    else:
-        values = np.asarray(array)
-        if values.dtype.kind not in "fiub":
-            raise ValueError(
-                f"The {name} must be numbers. Got dtype {values.dtype}. "
-                "Encode names with `numpy.unique(values, return_inverse=True)`."
-            )
-        # torch neither knows NumPy's wide unsigned types nor other byte orders
-        kept = values.dtype.kind == "f" or values.dtype == np.uint8
-        tensor = torch.tensor(values.astype(values.dtype.newbyteorder("=") if kept else np.int64))
-    if tensor.dtype == torch.uint8 and name == "inputs":
-        raise ValueError(
-            "The inputs are `uint8`, which no layer takes. Scale pixels first: "
-            "`x.astype('float32') / 255`; token numbers need `int64`."
-        )
-    if not tensor.is_floating_point():
-        return tensor.to(torch.int64)
-    if not (finite := torch.isfinite(tensor)).all():
-        row = int((~finite).nonzero()[0, 0])
-        raise ValueError(f"The {name} must be finite. Row {row} holds NaN or infinity.")
-    return tensor.to(dtype)
+def as_rows(index: Indices | Tensor | Sequence[int]) -> Tensor:
+    """Turn indices into an int64 tensor.
 
-
-def _as_rows(index: Indices | Tensor | Sequence[int]) -> Tensor:
+    :raises ValueError: If they are no integers.
+    """
     rows = index.detach() if isinstance(index, Tensor) else torch.tensor(np.array(index))
     if rows.numel() == 0:
         return rows.reshape(-1).to(torch.int64)
@@ -159,7 +172,11 @@ def _as_rows(index: Indices | Tensor | Sequence[int]) -> Tensor:
     return rows.to(torch.int64)
 
 
-def _require_rows(rows: Tensor, length: int) -> None:
+def require_rows(rows: Tensor, length: int) -> None:
+    """Check that indices ``[k]`` are in ``[0, length)``.
+
+    :raises ValueError: If they are not.
+    """
     if rows.ndim != 1:
         raise ValueError(f"Indices must be one-dimensional. Got shape {tuple(rows.shape)}.")
     if rows.numel() and not (rows.min() >= 0 and rows.max() < length):

@@ -6,8 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..random import derive
+from ._feasibility import as_concentration, as_whole, require_supply
 from ._labels import Indices, Labels, encode_labels, indices_by_label
-from ._partition import Partition, require_concentration, require_supply
+from ._partition import Partition
 
 
 def client_dirichlet_partition(
@@ -31,7 +32,10 @@ def client_dirichlet_partition(
     :param seed: Any integer.
     :raises ValueError: If the samples do not suffice or a value is out of range.
     """
-    require_concentration(alpha)
+    alpha = as_concentration(alpha)
+    num_clients = as_whole("num_clients", num_clients, least=1)
+    samples_per_client = as_whole("samples_per_client", samples_per_client, least=1)
+    seed = as_whole("seed", seed)
     codes, classes = encode_labels(labels)
     require_supply(num_clients, samples_per_client, len(codes))
     rng = np.random.default_rng(derive(seed, "partition", "client_dirichlet"))

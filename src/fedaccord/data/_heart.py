@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from ._standardise import standardise
+
 _CATEGORIES = {2: (2, 3, 4), 6: (1, 2)}  # chest pain type and resting ECG, first level left out
 
 
@@ -34,7 +36,5 @@ def heart_inputs(
     inputs = np.stack(encoded, axis=1).astype(np.float64)
     for number in np.unique(hospital):
         rows = hospital == number
-        train = inputs[rows & is_train]
-        scale = train.std(axis=0, ddof=1)
-        inputs[rows] = (inputs[rows] - train.mean(axis=0)) / np.where(scale > 0, scale, 1)
+        inputs[rows], _ = standardise(inputs[rows], is_train[rows])
     return inputs.astype(np.float32)

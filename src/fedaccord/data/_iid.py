@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..random import derive
+from ._feasibility import as_whole, count_samples, require_clients
 from ._labels import Labels, encode_labels, indices_by_label
-from ._partition import Partition, require_clients
+from ._partition import Partition
 
 
 def iid_partition(samples: int | Labels, *, num_clients: int, seed: int = 0) -> Partition:
@@ -17,7 +18,9 @@ def iid_partition(samples: int | Labels, *, num_clients: int, seed: int = 0) -> 
     :param seed: Any integer.
     :raises ValueError: If there are more clients than samples.
     """
-    num_samples = int(samples) if isinstance(samples, int | np.integer) else len(samples)
+    num_samples = count_samples(samples)
+    num_clients = as_whole("num_clients", num_clients, least=1)
+    seed = as_whole("seed", seed)
     require_clients(num_clients, num_samples)
     rng = np.random.default_rng(derive(seed, "partition", "iid"))
     parts = np.array_split(rng.permutation(num_samples), num_clients)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import operator
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import overload
 
@@ -32,7 +33,7 @@ class Partition(Sequence[Indices]):
     num_samples: int
     name: str = "custom"
     seed: int | None = None
-    parameters: Mapping[str, float] = field(default_factory=dict)
+    parameters: Mapping[str, float | str] = field(default_factory=dict)
     client_names: tuple[Hashable, ...] = ()
 
     def __post_init__(self) -> None:
@@ -80,6 +81,45 @@ class Partition(Sequence[Indices]):
         """Samples that were given more than once, in increasing order."""
         return np.flatnonzero(self._times_given > 1)
 
+    def take(self, clients: Iterable[int]) -> Partition:
+        """The split of some of the clients.
+
+        :param clients: Which, in ``[0, len(self))``, in the order wanted.
+        :return: Their parts, unchanged; ``client_names`` are their own names, or else their numbers
+            in this split.
+        :raises ValueError: If there is no such client or one is named twice.
+        """
+        chosen = tuple(operator.index(client) for client in clients)
+        if len(set(chosen)) < len(chosen) or not all(0 <= c < len(self) for c in chosen):
+            raise ValueError(
+                f"`clients` must be distinct numbers in [0, {len(self)}). Got "
+                f"{', '.join(map(str, chosen[:10]))}{', ...' * (len(chosen) > 10)}."
+            )
+        names = self.client_names or tuple(range(len(self)))
+        return replace(
+            self,
+            parts=[self.parts[client] for client in chosen],
+            client_names=tuple(names[client] for client in chosen),
+        )
+
+    def verify(self, *, num_samples: int | None = None, digest: str | None = None) -> None:
+        """Check that this is the split of these samples, and the one that was recorded.
+
+        :param num_samples: How many samples the data have.
+        :param digest: What :meth:`digest` gave when the split was made.
+        :raises ValueError: If it is not.
+        """
+        if num_samples is not None and num_samples != self.num_samples:
+            raise ValueError(
+                f"The split must be of the data's {num_samples} samples. It is of "
+                f"{self.num_samples}."
+            )
+        if digest is not None and digest != self.digest():
+            raise ValueError(
+                f"The split must have the SHA-256 {digest}. It has {self.digest()}: other samples, "
+                f"or another release of NumPy drew it."
+            )
+
     def digest(self) -> str:
         """Return the SHA-256 of the split: sizes and indices, in the order of the clients."""
         content = hashlib.sha256(f"{self.num_samples} {self.sizes}".encode())
@@ -88,9 +128,11 @@ class Partition(Sequence[Indices]):
         return content.hexdigest()
 
     def __repr__(self) -> str:
-        sizes = f"{min(self.sizes)} to {max(self.sizes)}" if self.parts else "0"
+        ends = sorted({min(self.sizes, default=0), max(self.sizes, default=0)})
+        sizes = " to ".join(map(str, ends))
+        clients = f"{len(self)} client{'s' * (len(self) != 1)}"
         return (
-            f"Partition({self.name}, {len(self)} clients of {sizes} samples, "
+            f"Partition({self.name}, {clients} of {sizes} samples, "
             f"{len(self.unassigned)} of {self.num_samples} unassigned, "
             f"{len(self.repeated)} repeated)"
         )
@@ -108,47 +150,3 @@ def _frozen(part: npt.ArrayLike | Iterable[int], client: int) -> Indices:
     copy = array.astype(np.int64)
     copy.setflags(write=False)
     return copy
-
-
-def require_clients(num_clients: int, num_samples: int | None = None) -> None:
-    """Check that there is a client, and that each can hold a sample of its own.
-
-    :param num_clients: Number of clients.
-    :param num_samples: Number of samples; ``None`` where clients may share them.
-    :raises ValueError: If ``num_clients`` is smaller than 1 or larger than ``num_samples``.
-    """
-    if num_clients < 1:
-        raise ValueError(f"`num_clients` must be at least 1. Got {num_clients}.")
-    if num_samples is not None and num_clients > num_samples:
-        raise ValueError(
-            f"{num_clients} clients need at least {num_clients} samples. Got {num_samples}. "
-            f"Use at most {num_samples} clients."
-        )
-
-
-def require_supply(num_clients: int, samples_per_client: int, num_samples: int) -> None:
-    """Check that equal parts of the wanted size fit into the samples.
-
-    :raises ValueError: If they do not; the message names the nearest sizes that do.
-    """
-    require_clients(num_clients, num_samples)
-    if samples_per_client < 1:
-        raise ValueError(f"`samples_per_client` must be at least 1. Got {samples_per_client}.")
-    needed = num_clients * samples_per_client
-    if needed > num_samples:
-        fewer = num_samples // samples_per_client
-        alternative = f" or at most {fewer} clients" if fewer else ""
-        raise ValueError(
-            f"{num_clients} clients with {samples_per_client} samples each need {needed} samples. "
-            f"Got {num_samples}. Use `samples_per_client` of at most "
-            f"{num_samples // num_clients}{alternative}."
-        )
-
-
-def require_concentration(alpha: float) -> None:
-    """Check a Dirichlet concentration.
-
-    :raises ValueError: If it is not a positive finite number.
-    """
-    if not 0 < alpha < float("inf"):
-        raise ValueError(f"`alpha` must be positive and finite. Got {alpha}.")

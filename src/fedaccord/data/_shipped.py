@@ -16,36 +16,40 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from ..errors import FedAccordError, UnknownNameError
+from ..errors import DataFileError
+from ..models import Kind
 from ._arrays import ArrayData
 from ._dataset import Dataset
 from ._heart import heart_inputs
+from ._info import DatasetInfo
+from ._sources._pictures import scaled
 
 _Arrays = Mapping[str, npt.NDArray[Any]]
 
 
-def list_datasets() -> tuple[str, ...]:
-    """Return the names of the datasets inside the package, in alphabetical order."""
+def shipped_datasets() -> dict[str, DatasetInfo]:
+    """What is inside the package, by name, in alphabetical order."""
     names = (file.name for file in _inside().iterdir())
-    return tuple(sorted(name.removesuffix(".json") for name in names if name.endswith(".json")))
+    known = sorted(name.removesuffix(".json") for name in names if name.endswith(".json"))
+    return {name: _info(_record(_inside(), name)) for name in known}
 
 
-def load(name: str, data_dir: Path | str | None = None) -> Dataset:
-    """Read a dataset.
+def find_shipped(name: str) -> tuple[Path, ...]:
+    """The dataset's two files, for a package that is installed as files."""
+    return tuple(Path(str(_inside() / f"{name}.{kind}")) for kind in ("npz", "json"))
 
-    :param name: One of ``list_datasets()``.
-    :param data_dir: Folder with ``<name>.npz`` and ``<name>.json``, as ``scripts/build_data.py``
-        writes them; by default those inside the package.
-    :raises UnknownNameError: If there is no such dataset; the message names the nearest.
-    :raises FedAccordError: If a file is missing or damaged.
+
+def load_shipped(name: str, folder: Path | None = None) -> Dataset:
+    """Read a dataset of the package.
+
+    :param name: One of ``shipped_datasets()``.
+    :param folder: Where ``scripts/build_data.py`` wrote other files to read instead.
+    :raises DataFileError: If a file is missing or damaged.
     """
-    if name not in list_datasets():
-        raise UnknownNameError.among("dataset", name, list_datasets())
-    folder = _inside() if data_dir is None else Path(data_dir)
-    record, content = (_read(folder, f"{name}.{kind}") for kind in ("json", "npz"))
-    metadata = json.loads(record)
+    files = folder or _inside()
+    metadata, content = _record(files, name), _read(files, f"{name}.npz")
     if hashlib.sha256(content).hexdigest() != metadata["sha256"]:
-        raise FedAccordError(
+        raise DataFileError(
             f"`{name}.npz` is damaged: its SHA-256 differs from the one in `{name}.json`. "
             "Install the package again, or build the files again."
         )
@@ -58,20 +62,41 @@ def _inside() -> Traversable:
     return resources.files(__package__) / "files"
 
 
+def _record(folder: Traversable | Path, name: str) -> dict[str, Any]:
+    record: dict[str, Any] = json.loads(_read(folder, f"{name}.json"))
+    return record
+
+
 def _read(folder: Traversable | Path, name: str) -> bytes:
     try:
         return (folder / name).read_bytes()
     except FileNotFoundError as error:
-        raise FedAccordError(
+        raise DataFileError(
             f"`{folder}` must hold `{name}`, which is missing. "
-            "Build it with `scripts/build_data.py`, or leave `data_dir` out."
+            "Install the package again, or build the file with `scripts/build_data.py`."
         ) from error
+
+
+def _info(record: Mapping[str, Any]) -> DatasetInfo:
+    kind: Kind = "classes"
+    return DatasetInfo(
+        name=record["name"],
+        title=record["title"],
+        description=record["description"],
+        tasks=tuple(record["tasks"]),
+        kinds=(kind,) * len(record["tasks"]),
+        num_train=record["samples"]["train"],
+        num_test=record["samples"]["test"],
+        num_clients=len(record["client_names"]) if "client_names" in record else None,
+        licence=record["licence"],
+        citation=tuple(record["citation"]),
+        shipped=True,
+    )
 
 
 def _images(arrays: _Arrays, metadata: Mapping[str, Any]) -> Dataset:
     def part(split: str) -> ArrayData:
-        pixels = torch.tensor(arrays[f"x_{split}"]).unsqueeze(1).to(torch.float32)
-        inputs = pixels.div_(255).sub_(metadata["mean"]).div_(metadata["std"])
+        inputs = scaled(arrays[f"x_{split}"], [metadata["mean"]], [metadata["std"]])
         return ArrayData((inputs, _int64(arrays[f"y_{split}"])))
 
     return Dataset(train=part("train"), test=part("test"), **_described(metadata))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ._feasibility import as_concentration, as_whole
 from ._labels import Indices, Labels, encode_labels, indices_by_label
-from ._partition import Partition, require_clients, require_concentration
+from ._partition import Partition
 
 
 def strata_partition(
@@ -30,15 +31,17 @@ def strata_partition(
     :raises ValueError: If a value is out of range, the samples run out, or the proportions
         underflow.
     """
-    require_concentration(alpha)
+    alpha = as_concentration(alpha)
+    num_clients = as_whole("num_clients", num_clients, least=1)
+    samples_per_client = as_whole("samples_per_client", samples_per_client, least=1)
+    seed = as_whole("seed", seed)
     if not 0 <= seed < 2**32:
         raise ValueError(f"`seed` must be in [0, 2**32) for this partition. Got {seed}.")
     codes, classes = encode_labels(labels)
     num_samples = len(codes)
-    require_clients(num_clients)
-    if not 1 <= samples_per_client <= num_samples:
+    if samples_per_client > num_samples:
         raise ValueError(
-            f"`samples_per_client` must be in [1, {num_samples}], the number of samples. "
+            f"`samples_per_client` must be at most {num_samples}, the number of samples. "
             f"Got {samples_per_client}."
         )
     rng = np.random.RandomState(seed)
@@ -93,8 +96,9 @@ def _fill(
         )
     rng.shuffle(remaining)
     taken = remaining[::-1][:missing].copy()
+    is_taken = np.zeros(len(codes), dtype=bool)
+    is_taken[taken] = True
     for label in np.unique(codes[taken]):
-        given = taken[codes[taken] == label]
-        used[label] = np.concatenate([used[label], given])
-        pools[label] = pools[label][~np.isin(pools[label], given)]
+        used[label] = np.concatenate([used[label], taken[codes[taken] == label]])
+        pools[label] = pools[label][~is_taken[pools[label]]]
     return taken

@@ -2,102 +2,128 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 
-from ..data import ArrayData, Dataset, Partition
+from ..clients import LocalTraining
 from ..executors import own_settings
-from ..metrics import (
-    Evaluation,
-    class_shares,
-    client_accuracies,
-    evaluate,
-    fairness_summary,
-    task_summary,
-)
+from ..metrics import after_local_steps, evaluate, personal_models, score_for, task_summary
+from ..metrics import moment as moment_after
+from ..training import TrainingState
+from ._client_values import ByClass, ClientValues, OwnRows
+from ._population import ALL, HELD_OUT, Population
 
-BY_CLASS = "training share of each class x accuracy on that class over the whole test set"
-BY_OWN_ROWS = "accuracy on the client's own test rows"
+PERSONAL = "personal"
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluator:
-    """Measures a global model: every task on the whole test set, and every client.
+    """Measures the global model on every task and every client, and the models clients have.
 
-    A client's accuracy is that on its own test rows where the data come by client and are used so.
-    Else, with one task, it is the class accuracies on the whole test set weighted by the client's
-    training shares. With several tasks only tasks are measured.
+    A client's value is measured on its own test rows where it has some: because the data come by
+    client with test rows, or because samples were held out. Else, with one task of classes, it is
+    the accuracies of classes on the whole test set weighted by the client's shares. With several
+    tasks and no rows of their own, only tasks are measured.
 
-    :param dataset: Test samples, tasks, classes.
-    :param partition: Who trained on what.
+    :param population: The data, who trains on what, and who is tested on what.
+    :param local: How clients train, for models after local steps.
+    :param adapt: Whether every client's model after its own local training is measured too, after
+        the last round.
+    :param seed: The run's seed.
     """
 
-    dataset: Dataset
-    partition: Partition
+    population: Population
+    local: LocalTraining
+    adapt: bool = False
+    seed: int = 0
 
-    def __call__(self, model: nn.Module, *, rounds: int) -> dict[str, Any]:
-        """Measure a model.
+    @cached_property
+    def values(self) -> ClientValues | None:
+        """How one number a client is found; ``None`` if it is not."""
+        people = self.population
+        if people.own_rows is not None:
+            return OwnRows(people)
+        one_task_of_classes = people.dataset.kinds == ("classes",)
+        return ByClass(people) if one_task_of_classes else None
 
-        :param model: The model.
-        :param rounds: After how many rounds, for the labels.
-        :return: ``examples`` (test samples), and under ``tasks`` and, with one task, ``clients``
-            the labelled numbers.
-        :raises ValueError: If the model answers with NaN.
+    def __call__(
+        self,
+        model: nn.Module,
+        training: TrainingState,
+        *,
+        sampled: Sequence[Sequence[int]],
+        last: bool,
+    ) -> dict[str, Any]:
+        """Measure.
+
+        :param model: The global model.
+        :param training: Where training stands.
+        :param sampled: The clients of every round so far.
+        :param last: Whether this is the last round: models of the clients' own that have to see the
+            whole test set, one by one, are measured only then.
+        :return: ``examples`` (test samples); under ``tasks`` a
+            :class:`~fedaccord.metrics.TaskSummary`; where clients have values, under ``clients``
+            the global model on all clients, and under ``also`` other models and other clients.
+        :raises ValueError: If a model answers with NaN.
         """
-        moment = f"after {rounds} rounds" if rounds != 1 else "after 1 round"
+        people, moment = self.population, moment_after(training.round)
+        dataset = people.dataset
         with own_settings():  # so that the number of threads does not show in the last digits
-            whole = self._evaluate(model, self.dataset.test)
+            whole = evaluate(
+                model,
+                people.tests,
+                num_classes=people.num_classes,
+                score=score_for(dataset.kinds),
+            )
             measured: dict[str, Any] = {
                 "examples": whole.num_examples,
-                "tasks": task_summary(whole, tasks=self.dataset.tasks, moment=moment),
+                "tasks": task_summary(
+                    whole,
+                    tasks=dataset.tasks,
+                    moment=moment,
+                    population=people.tests_are,
+                    target_scales=dataset.metadata.get("target_scale"),
+                ),
             }
-            if self.dataset.num_tasks == 1:
-                measured["clients"] = self._clients(model, whole, moment)
+            if self.values is None:
+                return measured
+            everyone = self.values.of_model(model, whole)
+            groups = people.groups(sampled)
+            measured["clients"] = everyone.block(groups[ALL], moment=moment)
+            # a group of those who train has its values there already
+            also = [
+                everyone.block(ids, moment=moment, population=name, detail=name == HELD_OUT)
+                for name, ids in groups.items()
+                if name != ALL and everyone.any_of(ids)
+            ]
+            if everyone.loss is not None:
+                also.append(everyone.loss.block(groups[ALL], moment=moment))
+            measured["also"] = also + self._own_models(training, moment, last=last)
         return measured
 
-    @property
-    def by_own_rows(self) -> bool:
-        """Whether clients are measured on test rows of their own."""
-        natural = self.partition.name == "natural"
-        return natural and self.dataset.test_client_ids is not None
-
-    def _evaluate(self, model: nn.Module, data: ArrayData) -> Evaluation:
-        return evaluate(model, data, num_classes=self.dataset.num_classes)
-
-    def _clients(self, model: nn.Module, whole: Evaluation, moment: str) -> Mapping[str, Any]:
-        if self.by_own_rows:
-            values, counts = self._own_rows(model)
-            population, method = "all clients, on their own test rows", BY_OWN_ROWS
-        else:
-            shares = class_shares(
-                self.dataset.labels, self.partition, num_classes=self.dataset.num_classes[0]
-            )
-            values, counts = client_accuracies(whole.class_accuracies[0], shares), None
-            population, method = "all clients", BY_CLASS
-        measured: dict[str, Any] = {
-            "summary": fairness_summary(values, moment=moment, population=population),
-            "accuracy_is": method,
-            "accuracies": values,
-        }
-        if counts is not None:
-            measured["names"] = self.dataset.client_names
-            measured["test_rows"] = counts
-        return measured
-
-    def _own_rows(self, model: nn.Module) -> tuple[Tensor, list[int]]:
-        owner = self.dataset.test_client_ids
-        assert owner is not None
-        values, counts = [], []
-        for name in self.partition.client_names:
-            rows = (owner == int(str(name))).nonzero().flatten()
-            counts.append(len(rows))
-            if len(rows) == 0:
-                values.append(float("nan"))
-                continue
-            own = self._evaluate(model, self.dataset.test.subset(rows))
-            values.append(float(own.accuracies[0]))
-        return torch.tensor(values, dtype=torch.float64), counts
+    def _own_models(
+        self, training: TrainingState, moment: str, *, last: bool
+    ) -> list[dict[str, Any]]:
+        """The models that clients have beside the global one."""
+        assert self.values is not None
+        people, found = self.population, []
+        federation = people.federation
+        kept = any(PERSONAL in state for state in training.client_states.values())
+        if kept and (last or self.values.cheap):
+            scores = self.values.of_models(personal_models(federation, training))
+            ids = tuple(range(people.num_seen))
+            found.append(scores.block(ids, model="personal", moment=moment))
+        if self.adapt and last:
+            models = after_local_steps(people.everyone, training, self.local, seed=self.seed)
+            scores = self.values.of_models(models)
+            after = moment_after(training.round, local_steps="after")
+            found += [
+                scores.block(ids, moment=after, population=name)
+                for name, ids in people.groups(()).items()
+                if scores.any_of(ids)
+            ]
+        return found

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from ..clients import LocalSGD
 from ..reply import Policy
 from ..samplers import UniformSampler
-from ._choices import ModelChoice, PartitionChoice
+from ._choices import HoldoutChoice, ModelChoice, PartitionChoice
 from ._rule_choice import RuleChoice
 
 
@@ -44,14 +45,21 @@ class Experiment:
     :param sampler: How many take part in a round.
     :param rounds: Number of rounds, at least 1.
     :param seed: Determines initialisation, sampling and minibatches; not the split.
+    :param holdout: What clients keep back from training, and which clients do.
     :param evaluate_every: Evaluate after every so many rounds, and after the last; 0 means only
         after the last.
+    :param evaluate_on: The ``"test"`` rows, or the ``"validation"`` rows that clients keep back, to
+        tune by.
+    :param after_local_steps: Whether every client's model after its own local training is measured
+        too, after the last round.
     :param policy: What to do with unusable contributions and empty rounds.
     :param calibration: How a reference that the rule lacks is found. Chosen by itself where one
         is needed, ``None`` where not.
     :param workers: Threads that train clients side by side, at least 1; one for each core if not
         given. No result depends on it.
     :param device: Where models compute.
+    :param data_dir: Folder of data that do not come with the package. What a run is does not depend
+        on where they lie.
     :raises ValueError: If a value is out of range.
     """
 
@@ -63,17 +71,26 @@ class Experiment:
     sampler: UniformSampler
     rounds: int
     seed: int = 0
+    holdout: HoldoutChoice = field(default_factory=HoldoutChoice)
     evaluate_every: int = 10
+    evaluate_on: Literal["test", "validation"] = "test"
+    after_local_steps: bool = False
     policy: Policy = field(default_factory=Policy)
     calibration: Calibration | None = None
     workers: int | None = None
     device: str = "cpu"
+    data_dir: str | None = None
 
     def __post_init__(self) -> None:
         _at_least("rounds", self.rounds, 1)
         _at_least("evaluate_every", self.evaluate_every, 0)
         if self.workers is not None:
             _at_least("workers", self.workers, 1)
+        if self.evaluate_on == "validation" and not self.holdout.validation:
+            raise ValueError(
+                "`evaluate_on` can be 'validation' only if clients keep rows for it. Give "
+                "`holdout.validation`, for example 0.1."
+            )
         if self.rule.lacks_reference and self.calibration is None:
             object.__setattr__(self, "calibration", Calibration())
 

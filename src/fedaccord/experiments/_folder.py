@@ -1,11 +1,9 @@
-"""The folder of a run."""
+"""The folder of a run: its files, and who may write there."""
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,12 +12,17 @@ from typing import Any
 import tomli_w
 from filelock import FileLock, Timeout
 
-from ..data import Partition
+from ..data import Holdout, Partition, save_partition
 from ..errors import CheckpointError, FedAccordError
+from ..files import leftovers, write_whole
 from ._experiment import Experiment
-from ._records import plain, write_whole
-from ._setup import without_workers
-from ._table import Table, differences, from_table, to_table
+from ._json import read_json, write_json
+from ._table import Table, from_table, to_table
+from ._toml import FORMAT, parse_toml, require_format
+
+LOCK = ".running"
+LARGE = 200_000
+"""Samples given to clients above which only the split's digest is kept."""
 
 
 class FolderError(FedAccordError):
@@ -41,6 +44,21 @@ class RunFolder:
         return self.path / "experiment.toml"
 
     @property
+    def split_file(self) -> Path:
+        """The split of the data over the clients."""
+        return self.path / "split.json"
+
+    @property
+    def partition_file(self) -> Path:
+        """Who holds which samples, where the split is not large."""
+        return self.path / "partition.json"
+
+    @property
+    def environment_file(self) -> Path:
+        """Versions and platform, an entry for every time the run was started."""
+        return self.path / "environment.json"
+
+    @property
     def records_file(self) -> Path:
         """One line of JSON a round."""
         return self.path / "rounds.jsonl"
@@ -60,14 +78,19 @@ class RunFolder:
         """Counts and final numbers, at the end."""
         return self.path / "summary.json"
 
+    @property
+    def timing_file(self) -> Path:
+        """Seconds, an entry for every time the run was started."""
+        return self.path / "timing.json"
+
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Make the folder, and keep other processes out of it.
+        """Make the folder, keep other processes out of it, and clear up after killed ones.
 
         :raises FolderError: If a run is in progress there.
         """
         self.path.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(self.path / ".running")
+        lock = FileLock(self.path / LOCK)
         try:
             lock.acquire(timeout=0)
         except Timeout as error:
@@ -75,6 +98,8 @@ class RunFolder:
                 f"A run is in progress in {self.path}. Wait for it, or choose another folder."
             ) from error
         try:
+            for left in leftovers(self.path):
+                left.unlink(missing_ok=True)
             yield
         finally:
             Path(lock.lock_file).unlink(missing_ok=True)
@@ -85,7 +110,7 @@ class RunFolder:
 
         :raises FolderError: If the folder is in use or cannot be made.
         """
-        if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
+        if self.path.exists() and (not self.path.is_dir() or self._occupied()):
             resume = "Go on with its run by `--resume`, or choose" * self.experiment_file.exists()
             raise FolderError(
                 f"`{self.path}` exists and is not empty. {resume or 'Choose'} another folder."
@@ -115,11 +140,14 @@ class RunFolder:
         """The configuration in the folder as a table.
 
         :raises CheckpointError: If it cannot be read.
+        :raises FedAccordError: If a later release made it.
         """
         try:
-            return tomllib.loads(self.experiment_file.read_text(encoding="utf-8"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            table = parse_toml(self.experiment_file.read_bytes())
+        except ValueError as error:
             raise CheckpointError(f"{self.experiment_file} is damaged: {error}.") from error
+        require_format(table.pop("format", None), self.experiment_file)
+        return table
 
     def read_experiment(self) -> Experiment:
         """The configuration in the folder.
@@ -129,55 +157,66 @@ class RunFolder:
         """
         return from_table(self.read_table())
 
-    def reconcile(self, experiment: Experiment) -> Experiment:
-        """Check that an experiment is the one in the folder; adopt the reference found for it.
+    def read_split(self) -> dict[str, Any]:
+        """What the split amounts to.
 
-        :raises FolderError: If it is another; the message names every value that differs.
+        :raises CheckpointError: If it is damaged.
         """
-        stored = self.read_experiment()
-        if experiment.rule.lacks_reference and not stored.rule.lacks_reference:
-            reference = _reference(to_table(stored.rule))
-            experiment = experiment.calibrated(reference)
-        before, now = (to_table(without_workers(each)) for each in (stored, experiment))
-        if changed := differences(before, now):
-            raise FolderError(
-                f"`{self.path}` holds a run with another configuration. Changed: "
-                f"{'; '.join(changed)}. Resume with the old values, or choose another folder."
-            )
-        return experiment
+        split = read_json(self.split_file)
+        good = isinstance(split, dict) and isinstance(split.get("sha256"), str)
+        if not good or not isinstance(split.get("sizes"), list):
+            raise CheckpointError(f"{self.split_file} is damaged: it lacks `sha256` or `sizes`.")
+        assert isinstance(split, dict)
+        return split
+
+    def read_sittings(self, file: Path) -> list[Any]:
+        """The entries of a file that has one for every time the run was started.
+
+        :raises CheckpointError: If it is damaged.
+        """
+        if not file.exists():
+            return []
+        entries = read_json(file)
+        if not isinstance(entries, list):
+            raise CheckpointError(f"{file} is damaged: it must hold a list.")
+        return entries
 
     def write_experiment(self, experiment: Experiment) -> None:
         """Write the configuration, every value spelt out."""
-        write_whole(self.experiment_file, tomli_w.dumps(to_table(experiment)).encode())
+        table = {"format": FORMAT, **to_table(experiment)}
+        write_whole(self.experiment_file, tomli_w.dumps(table).encode())
 
-    def write_split(self, partition: Partition) -> None:
-        """Write what the split amounts to, and a digest to compare splits by."""
-        self.write_json(
-            "split.json",
-            {
-                "name": partition.name,
-                "sha256": partition.digest(),
-                "sizes": partition.sizes,
-                "unassigned": len(partition.unassigned),
-                "repeated": len(partition.repeated),
-            },
-        )
+    def write_split(self, partition: Partition, holdout: Holdout) -> None:
+        """Write what the split amounts to, with its digest, and if it is not large all of it."""
+        write_json(self.split_file, content_of_split(partition, holdout))
+        if sum(partition.sizes) <= LARGE:
+            save_partition(self.partition_file, partition)
 
-    def note_sitting(self, name: str, content: dict[str, Any], *, fresh: bool) -> None:
-        """Add an entry to a file that has one for every time the run was started.
+    def _occupied(self) -> bool:
+        """Whether there is more than what a process leaves that was killed before it began."""
+        left = {self.path / LOCK, *leftovers(self.path)}
+        return any(file not in left for file in self.path.iterdir())
 
-        :param name: The file.
-        :param content: The entry.
-        :param fresh: Whether to leave earlier entries out.
-        """
-        path = self.path / name
-        earlier = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
-        self.write_json(name, [*([] if fresh else earlier), content])
 
-    def write_json(self, name: str, content: Any) -> None:
-        """Write a file of JSON, whole or not at all."""
-        text = json.dumps(plain(content), indent=2, ensure_ascii=False, allow_nan=False)
-        write_whole(self.path / name, f"{text}\n".encode())
+def content_of_split(partition: Partition, holdout: Holdout) -> dict[str, Any]:
+    """What a folder says about its split, and about what clients keep back."""
+    content: dict[str, Any] = {
+        "name": partition.name,
+        "sha256": partition.digest(),
+        "sizes": partition.sizes,
+        "unassigned": len(partition.unassigned),
+        "repeated": len(partition.repeated),
+    }
+    if holdout.unseen or holdout.train.digest() != partition.digest():
+        parts = {"train": holdout.train, "validation": holdout.validation, "test": holdout.test}
+        content["held_back"] = {
+            "clients": holdout.seen,
+            "never_train": holdout.unseen,
+            "shared": len(holdout.shared),
+            "sizes": {name: part.sizes for name, part in parts.items()},
+            "sha256": {name: part.digest() for name, part in parts.items()},
+        }
+    return content
 
 
 def check_writable(path: Path) -> None:
@@ -192,11 +231,3 @@ def check_writable(path: Path) -> None:
         raise FolderError(f"`{path}` cannot be made: `{nearest}` is not a folder.")
     if not os.access(nearest, os.W_OK | os.X_OK):
         raise FolderError(f"`{path}` cannot be written: no permission in `{nearest}`.")
-
-
-def _reference(rule: Table) -> tuple[float, ...]:
-    """The first reference in a rule's table or one inside it."""
-    if "reference" in rule:
-        return tuple(rule["reference"])
-    inner = (_reference(value) for value in rule.values() if isinstance(value, dict))
-    return next((found for found in inner if found), ())

@@ -15,15 +15,6 @@ from ..errors import UnknownNameError
 from ..rule import Rule
 
 
-def rule_class(name: str) -> type[Rule[Any]]:
-    """Find a rule by its name; case and hyphens do not matter.
-
-    :raises UnknownNameError: If there is none; the message names the nearest.
-    """
-    found: type[Rule[Any]] = _find("rule", name, rule_classes())
-    return found
-
-
 def rule_classes() -> dict[str, type[Rule[Any]]]:
     """Every rule by name."""
     exported = {name: getattr(rules, name) for name in rules.__all__}
@@ -33,10 +24,12 @@ def rule_classes() -> dict[str, type[Rule[Any]]]:
 def partition_functions() -> dict[str, Callable[..., data.Partition]]:
     """Every partition by name, as a command line spells it: ``client-dirichlet``."""
     suffix = "_partition"
+    named = {name: getattr(data, name) for name in data.__all__ if name.endswith(suffix)}
     return {
-        name.removesuffix(suffix).replace("_", "-"): getattr(data, name)
-        for name in data.__all__
-        if name.endswith(suffix)
+        name.removesuffix(suffix).replace("_", "-"): function
+        for name, function in named.items()
+        # those read and write files, or take a partitioner
+        if next(iter(inspect.signature(function).parameters)) not in ("path", "partitioner")
     }
 
 
@@ -55,7 +48,7 @@ def model_factories() -> dict[str, Callable[..., nn.Module]]:
         name: value
         for name, value in vars(models).items()
         if not name.startswith("_")
-        and getattr(value, "__module__", "") == models.__name__
+        and f"{getattr(value, '__module__', '')}.".startswith(f"{models.__name__}.")
         and _makes_a_model(value)
     }
 
@@ -75,10 +68,10 @@ def canonical(kind: str, name: str, known: Mapping[str, Any]) -> str:
     :param kind: What is looked for, for the message.
     :raises UnknownNameError: If nothing has this name.
     """
-    spelt = {_fold(candidate): candidate for candidate in known}
-    if _fold(name) not in spelt:
+    spelt = {fold(candidate): candidate for candidate in known}
+    if fold(name) not in spelt:
         raise UnknownNameError.among(kind, name, known)
-    return spelt[_fold(name)]
+    return spelt[fold(name)]
 
 
 def hyperparameters(rule: type[Rule[Any]]) -> dict[str, tuple[Any, Any]]:
@@ -102,7 +95,8 @@ def _find(kind: str, name: str, known: Mapping[str, Any]) -> Any:
     return known[canonical(kind, name, known)]
 
 
-def _fold(name: str) -> str:
+def fold(name: str) -> str:
+    """A name without what does not matter in it: case, hyphens, underscores."""
     return name.casefold().replace("-", "").replace("_", "")
 
 

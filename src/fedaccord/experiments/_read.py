@@ -2,16 +2,36 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..errors import CheckpointError
 from ._experiment import Experiment
 from ._folder import RunFolder
+from ._measures import legend, measures
 from ._records import Record, read_records
 from ._summary import summarise
+
+
+def read_rounds(file: Path) -> tuple[list[Record], dict[str, Any]]:
+    """Read a file of records, and what they amount to.
+
+    :raises CheckpointError: If it is damaged.
+    """
+    records = read_records(file)
+    try:
+        summary = summarise(records)
+        for evaluation in (record["evaluation"] for record in records if "evaluation" in record):
+            measures(evaluation)
+            legend(evaluation)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        raise CheckpointError(
+            f"{file} holds rounds that this release cannot read: a value is missing or of the "
+            f"wrong kind."
+        ) from error
+    return records, summary
 
 
 @dataclass(frozen=True)
@@ -44,11 +64,9 @@ class Run:
         place = RunFolder(Path(folder))
         place.check_readable()
         experiment = place.read_experiment()
-        records = read_records(place.records_file) if place.records_file.exists() else []
-        split = json.loads((place.path / "split.json").read_text(encoding="utf-8"))
-        return cls(
-            name or str(experiment.rule), experiment, tuple(records), summarise(records), split
-        )
+        records, summary = read_rounds(place.records_file)
+        name = name or str(experiment.rule)
+        return cls(name, experiment, tuple(records), summary, place.read_split())
 
     @property
     def evaluations(self) -> tuple[tuple[int, Mapping[str, Any]], ...]:

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import json
-import math
-import os
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, is_dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import torch
-
 from ..errors import CheckpointError
+from ..files import write_whole
 from ..training import RoundResult
+from ._json import parse, plain
 
 Record: TypeAlias = dict[str, Any]
+
+# what every reader of records relies on
+_KINDS: Mapping[str, type] = {
+    "round": int,
+    "asked": list,
+    "answered": list,
+    "failures": dict,
+    "without_examples": list,
+    "empty": bool,
+    "diagnostics": dict,
+}
 
 
 def record_of(result: RoundResult, evaluation: Mapping[str, Any] | None = None) -> Record:
@@ -41,42 +49,24 @@ def record_of(result: RoundResult, evaluation: Mapping[str, Any] | None = None) 
     return record
 
 
-def plain(value: Any) -> Any:
-    """Numbers, words, lists and mappings for a value; what is not finite becomes ``None``."""
-    if isinstance(value, torch.Tensor):
-        return plain(value.tolist())
-    if is_dataclass(value) and not isinstance(value, type):
-        return plain(asdict(value))
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [plain(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
-
-
 def line_of(record: Mapping[str, Any]) -> str:
     """The line of a record; the same record always gives the same bytes."""
     return json.dumps(record, allow_nan=False, ensure_ascii=False, separators=(",", ":")) + "\n"
 
 
 def read_records(path: Path) -> list[Record]:
-    """Read the records of a file. A line that was cut off, at the end, is left out.
+    """Read the records of a file; a line that was cut off, at the end, is left out.
+
+    :param path: The file; none at all counts as an empty one.
 
     :raises CheckpointError: If another line cannot be read, or rounds are out of order.
     """
-    lines = path.read_bytes().split(b"\n")
     records: list[Record] = []
-    for number, line in enumerate(lines[:-1]):  # what follows the last line feed was cut off
-        try:
-            record = json.loads(line)
-            found = record["round"]
-        except (ValueError, KeyError, TypeError) as error:
-            raise CheckpointError(f"{path}, line {number + 1} is no record of a round.") from error
-        if found != number:
+    for number, line in enumerate(lines_of(path)):
+        record = _record(line, f"{path}, line {number + 1}")
+        if record["round"] != number:
             raise CheckpointError(
-                f"{path}, line {number + 1} must be round {number}. Found round {found}."
+                f"{path}, line {number + 1} must be round {number}. Found round {record['round']}."
             )
         records.append(record)
     return records
@@ -89,24 +79,28 @@ def keep_rounds(path: Path, rounds: int) -> None:
     :param rounds: How many to keep.
     :raises CheckpointError: If it holds fewer.
     """
-    records = read_records(path) if path.exists() else []
+    records = read_records(path)
     if len(records) < rounds:
         raise CheckpointError(
-            f"{path} must hold the {rounds} rounds that the checkpoint was made after. "
+            f"{path} must hold every round before the checkpoint, {rounds} in all. "
             f"Found {len(records)}."
         )
-    lines = path.read_bytes().split(b"\n")[:rounds] if records else []
-    write_whole(path, b"".join(line + b"\n" for line in lines))
+    write_whole(path, b"".join(line + b"\n" for line in lines_of(path)[:rounds]))
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that it appears complete, or the old one stays."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+def lines_of(path: Path) -> list[bytes]:
+    """The whole lines of a file of records; what follows the last line feed was cut off."""
+    return path.read_bytes().split(b"\n")[:-1] if path.exists() else []
+
+
+def _record(line: bytes, place: str) -> Record:
     try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+        record = parse(line)
+        good = all(type(record[key]) is kind for key, kind in _KINDS.items())
+        good = good and isinstance(record.get("evaluation", {}), dict)
+    except (ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(f"{place} is no record of a round.") from error
+    if not good:
+        raise CheckpointError(f"{place} is no record of a round: a value is of the wrong kind.")
+    assert isinstance(record, dict)
+    return record

@@ -5,21 +5,24 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from ..checkpoint import load, save, save_model
-from ..errors import CheckpointError, StaleHistoryError
+from ..errors import StaleHistoryError
+from ..files import naming
 from ..simulation import simulate, start
-from ..training import RoundResult, TrainingState
+from ..training import TrainingState
 from ._environment import environment
 from ._experiment import Experiment
 from ._folder import RunFolder
-from ._read import Run
-from ._records import keep_rounds, line_of, read_records, record_of
+from ._identity import digest
+from ._json import write_json
+from ._read import Run, read_rounds
+from ._records import keep_rounds, line_of, record_of
+from ._resume import admit, check_split
 from ._setup import Setup, set_up
-from ._summary import summarise
 from ._watch import Watch, unwatched
 
 CHECKPOINT_SECONDS = 10.0
@@ -31,16 +34,15 @@ def prepare(experiment: Experiment, folder: Path | str, *, resume: bool = False)
     :param experiment: What to run.
     :param folder: Where to.
     :param resume: Whether the folder holds this experiment already, to be gone on with.
-    :raises FolderError: If the folder is in use, holds another configuration or cannot be written.
+    :raises FolderError: If the folder is in use, holds another run or cannot be written.
+    :raises CheckpointError: If a file in the folder is damaged.
     :raises ValueError: If something in the experiment does not fit together.
     """
     place = RunFolder(Path(folder))
+    setup = set_up(admit(experiment, place, resume=resume))
     if resume:
-        place.check_resumable()
-        experiment = place.reconcile(experiment)
-    else:
-        place.check_new()
-    return set_up(experiment)
+        check_split(setup.partition, setup.holdout, place)
+    return setup
 
 
 def run(
@@ -96,28 +98,30 @@ def _carry_out(
     watch: Watch,
     checkpoint_seconds: float,
 ) -> None:
-    experiment = setup.experiment
+    # checked when it was prepared; somebody else may have come first since
+    experiment = admit(setup.experiment, place, resume=resume)
+    if resume:
+        check_split(setup.partition, setup.holdout, place)
     place.write_experiment(experiment)  # before calibration, so that it can be resumed
-    place.write_split(setup.partition)
+    place.write_split(setup.partition, setup.holdout)
     if experiment.rule.lacks_reference:
         experiment = _calibrate(setup, watch)
         place.write_experiment(experiment)
     began = time.monotonic()
     training = _begin(setup, experiment, place)
-    first = training.round
-    place.note_sitting(
-        "environment.json",
-        {"first_round": first, **environment(experiment.workers)},
-        fresh=not resume,
+    environments, timings = (
+        place.read_sittings(file) for file in (place.environment_file, place.timing_file)
+    )
+    first = {"first_round": training.round}
+    write_json(
+        place.environment_file, [*environments, {**first, **environment(experiment.workers)}]
     )
     try:
-        with place.records_file.open("ab") as records:
+        with naming(place.records_file), place.records_file.open("ab") as records:
             _rounds(setup, experiment, place, records, training, watch, checkpoint_seconds)
     finally:
         seconds = round(time.monotonic() - began, 3)
-        place.note_sitting(
-            "timing.json", {"first_round": first, "seconds": seconds}, fresh=not resume
-        )
+        write_json(place.timing_file, [*timings, {**first, "seconds": seconds}])
 
 
 def _calibrate(setup: Setup, watch: Watch) -> Experiment:
@@ -139,9 +143,10 @@ def _begin(setup: Setup, experiment: Experiment, place: RunFolder) -> TrainingSt
         keep_rounds(place.records_file, 0)
         return start(rule, setup.federation, seed=experiment.seed)
     training = load(place.checkpoint_file, rule)
-    if training.params.shape != (setup.federation.spec.dim,) or training.round > experiment.rounds:
-        raise CheckpointError(f"{place.checkpoint_file} belongs to another experiment.")
     keep_rounds(place.records_file, training.round)
+    if training.round < experiment.rounds:  # a shorter run's end is no longer the end
+        for file in (place.model_file, place.summary_file):
+            file.unlink(missing_ok=True)
     return training
 
 
@@ -165,47 +170,56 @@ def _rounds(
         training=training,
         policy=experiment.policy,
     )
-    with _saved_in_the_end(place, records, training) as keep:
+    sampled = [record["asked"] for record in read_rounds(place.records_file)[0]]
+    with _saved_in_the_end(experiment, place, records, training) as keep:
         last_saved = time.monotonic()
         for result in results:
-            evaluation = _evaluate(setup, experiment, result)
+            sampled.append(result.client_ids)
+            done = result.training.round
+            evaluation = None
+            if experiment.evaluates_after(done):
+                last = done == experiment.rounds
+                evaluation = evaluation_of(setup, result.training, sampled, last=last)
             records.write(line_of(record_of(result, evaluation)).encode())
             records.flush()
             now = time.monotonic()
             keep(result.training, now - last_saved >= checkpoint_seconds)
             if now - last_saved >= checkpoint_seconds:
                 last_saved = time.monotonic()
-            done = result.training.round
             watch("training", done=done, of=experiment.rounds, evaluation=evaluation)
             training = result.training
     model = setup.federation.module(training)
     save_model(place.model_file, model.state_dict())
-    place.write_json(place.summary_file.name, summarise(read_records(place.records_file)))
+    write_json(place.summary_file, read_rounds(place.records_file)[1])
 
 
-def _evaluate(
-    setup: Setup, experiment: Experiment, result: RoundResult
-) -> Mapping[str, Any] | None:
-    done = result.training.round
-    if not experiment.evaluates_after(done):
-        return None
-    model = setup.federation.module(result.training)
-    return setup.evaluator(model, rounds=done)
+def evaluation_of(
+    setup: Setup, training: TrainingState, sampled: Sequence[Sequence[int]], *, last: bool
+) -> Mapping[str, Any]:
+    """What the model after a round achieved.
+
+    :param setup: What is run.
+    :param training: The state after the round.
+    :param sampled: The clients of every round so far.
+    :param last: Whether it is the run's last round.
+    """
+    model = setup.federation.module(training)
+    return setup.evaluator(model, training, sampled=sampled, last=last)
 
 
 @contextlib.contextmanager
 def _saved_in_the_end(
-    place: RunFolder, records: BinaryIO, training: TrainingState
+    experiment: Experiment, place: RunFolder, records: BinaryIO, training: TrainingState
 ) -> Iterator[Callable[[TrainingState, bool], None]]:
     """Give a function that takes the newest state and saves it if told to; save the last one.
 
     Records reach the disk before the checkpoint that counts on them.
     """
-    newest = training
+    newest, configuration = training, digest(experiment)
 
     def save_now() -> None:
         os.fsync(records.fileno())
-        save(place.checkpoint_file, newest)
+        save(place.checkpoint_file, newest, configuration=configuration)
 
     def keep(state: TrainingState, now: bool) -> None:  # noqa: FBT001
         nonlocal newest

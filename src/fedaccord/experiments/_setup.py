@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -14,11 +13,12 @@ from ..calibration import calibrate
 from ..clients import ClientAlgorithm, ClientResult
 from ..executors import ClientFailure, Executor, ModelFactory, Threads, serial
 from ..federation import Federation, build
-from ..models import cross_entropy, multi_task_nll
+from ..models import losses_for
 from ..rule import Rule
 from ..simulation import check
 from ._evaluation import Evaluator
 from ._experiment import Experiment
+from ._population import Population
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,14 +27,16 @@ class Setup:
 
     :param experiment: The description.
     :param dataset: The data.
-    :param partition: Their split.
-    :param federation: Who takes part.
+    :param partition: Their split over all clients.
+    :param holdout: What clients keep back, and which do not train.
+    :param federation: Those who train.
     :param evaluator: What is measured.
     """
 
     experiment: Experiment
     dataset: data.Dataset
     partition: data.Partition
+    holdout: data.Holdout
     federation: Federation
     evaluator: Evaluator
 
@@ -45,7 +47,7 @@ class Setup:
         :raises ValueError: If there are fewer.
         """
         try:
-            return self.experiment.sampler.size(len(self.partition))
+            return self.experiment.sampler.size(len(self.federation.clients))
         except ValueError as error:
             raise ValueError(f"Clients a round: {error}") from error
 
@@ -78,6 +80,7 @@ class Setup:
             margin=settings.margin,
             seeds=(self.experiment.seed,),
             executor=ticking,
+            policy=self.experiment.policy,
         )
         return self.experiment.calibrated(reference)
 
@@ -89,17 +92,24 @@ def set_up(experiment: Experiment) -> Setup:
     :raises FedAccordError: If the data cannot be read, or clients will not report what the rule
         needs.
     """
-    dataset = data.load(experiment.dataset)
+    dataset = data.load(experiment.dataset, experiment.data_dir)
     partition = experiment.partition.split(dataset)
     _check_device(experiment.device)
+    holdout = experiment.holdout.of(partition, dataset)
     federation = Federation(
         model=experiment.model.factory(dataset),
-        losses=cross_entropy if dataset.num_tasks == 1 else multi_task_nll,
-        clients=dataset.clients(partition),
+        losses=losses_for(dataset.kinds),
+        clients=dataset.clients(holdout.train.take(holdout.seen)),
         num_tasks=dataset.num_tasks,
         device=experiment.device,
     )
-    setup = Setup(experiment, dataset, partition, federation, Evaluator(dataset, partition))
+    evaluator = Evaluator(
+        Population(dataset, partition, holdout, federation, experiment.evaluate_on),
+        experiment.local,
+        adapt=experiment.after_local_steps,
+        seed=experiment.seed,
+    )
+    setup = Setup(experiment, dataset, partition, holdout, federation, evaluator)
     setup.clients_a_round  # noqa: B018 - raises if there are fewer clients
     _check_model(setup)
     rule = rule_of(setup)
@@ -115,7 +125,7 @@ def rule_of(setup: Setup) -> Rule[Any]:
 
 def _check_device(name: str) -> None:
     try:
-        torch.empty(0, device=name)
+        torch.zeros(1, device=name).item()  # some devices have shapes only, and no numbers
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         raise ValueError(f"`device` must be one that PyTorch has here. Got {name!r}.") from error
 
@@ -132,13 +142,8 @@ def _check_model(setup: Setup) -> None:
     except (RuntimeError, TypeError, IndexError, AttributeError):
         fits = False
     if not fits:
-        shape = list(dataset.train.inputs.shape[1:])
+        shape = list(dataset.input_shape)
         raise ValueError(
             f"Model `{name}` does not fit dataset `{dataset.name}` with inputs of shape {shape} "
             f"and {dataset.num_tasks} task{'s' * (dataset.num_tasks > 1)}. Choose another model."
         )
-
-
-def without_workers(experiment: Experiment) -> Experiment:
-    """The experiment without what no result depends on."""
-    return dataclasses.replace(experiment, workers=None)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ._measures import count
 from ._records import Record
 
 
@@ -15,7 +16,8 @@ def summarise(records: Sequence[Record]) -> dict[str, Any]:
     :param records: All its rounds.
     :return: ``rounds``; ``contributions`` (asked for, used); ``dropped`` (contributions not used,
         by client), ``without_examples`` (likewise), ``empty_rounds``; for rules that tell,
-        ``outcomes`` (rounds by outcome), ``solver_fallbacks`` and ``floored_rounds``; and
+        ``outcomes`` (rounds by outcome), ``solver_fallbacks`` and ``floored_rounds``;
+        ``test_loss`` (of the first and the last evaluation, null where it was not finite); and
         ``final``, the last evaluation.
     """
     seen = [record["diagnostics"] for record in records]
@@ -39,6 +41,8 @@ def summarise(records: Sequence[Record]) -> dict[str, Any]:
     if any("floored_tasks" in diagnostics for diagnostics in seen):
         summary["floored_rounds"] = sum(bool(d.get("floored_tasks")) for d in seen)
     evaluations = [record["evaluation"] for record in records if "evaluation" in record]
+    losses = [evaluation["tasks"]["mean_loss"] for evaluation in evaluations]
+    summary["test_loss"] = {"first": losses[0], "last": losses[-1]} if losses else None
     summary["final"] = evaluations[-1] if evaluations else None
     return summary
 
@@ -65,7 +69,24 @@ def remarks(summary: Mapping[str, Any]) -> list[str]:
         said.append(f"{summary['solver_fallbacks']} times a second solver had to be used")
     if summary.get("floored_rounds"):
         said.append(f"{summary['floored_rounds']} of {rounds} rounds had a loss at its reference")
+    if summary.get("test_loss"):
+        said += _divergence(**summary["test_loss"])
     return said
+
+
+# a mean loss of a hundred nats gives the right answers a probability of e^-100
+HOPELESS = 100.0
+FAR_ABOVE = 10.0
+
+
+def _divergence(first: float | None, last: float | None) -> list[str]:
+    """Whether the test loss ended where no useful training ends."""
+    if last is None:
+        return ["the test loss is not finite at the end: training diverged"]
+    if last > HOPELESS or (first is not None and last > FAR_ABOVE * first):
+        began = "" if first in (None, last) else f", from {first:.3g} at the first evaluation"
+        return [f"the test loss is {last:.3g} at the end{began}: training diverged"]
+    return []
 
 
 _OUTCOMES = {
@@ -84,4 +105,4 @@ def _by_client(clients: Any) -> dict[str, int]:
 def _clients(counts: Mapping[str, int], thing: str, what: str) -> str:
     total = sum(counts.values())
     listed = ", ".join(list(counts)[:10]) + (", ..." if len(counts) > 10 else "")
-    return f"{total} {thing}{'s' * (total != 1)} {what} (clients {listed})"
+    return f"{count(total, thing)} {what} (clients {listed})"

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import tomllib
+import types
 import typing
 from collections.abc import Iterator, Mapping
-from importlib import resources
 from typing import Any, TypeAlias
 
 from ..data import list_datasets
 from ..errors import UnknownNameError
 from ._choices import ModelChoice, PartitionChoice
 from ._experiment import Experiment
-from ._names import options_of, partition_function
+from ._keys import require_known
+from ._names import fold
 from ._rule_choice import RuleChoice
 from ._values import convert, is_union
 
@@ -43,47 +43,24 @@ def from_table(table: Mapping[str, Any]) -> Experiment:
     :raises UnknownNameError: If a key or a name is unknown; the message names the nearest.
     :raises ValueError: If a key is missing or a value is out of range.
     """
+    require_known(table)
     experiment: Experiment = _fill(Experiment, table, "")
     if experiment.dataset not in list_datasets():
         raise UnknownNameError.among("dataset", experiment.dataset, list_datasets())
     return experiment
 
 
-def preset(dataset: str) -> Table:
-    """The settings that go with a dataset: everything but the rule.
-
-    :raises UnknownNameError: If there is no such dataset.
-    """
-    if dataset not in list_datasets():
-        raise UnknownNameError.among("dataset", dataset, list_datasets())
-    file = resources.files("fedaccord") / "presets" / f"{dataset}.toml"
-    return {"dataset": dataset, **tomllib.loads(file.read_text(encoding="utf-8"))}
-
-
 def override(table: Mapping[str, Any], changes: Mapping[str, Any]) -> Table:
     """Change values of a table.
 
-    What no longer applies goes away: the options of another partition or model, ``epochs`` where
-    ``steps`` is given, ``count`` where ``fraction`` is.
+    What no longer applies goes away: the options of another rule, partition or model, ``epochs``
+    where ``steps`` is given, ``count`` where ``fraction`` is.
 
     :param table: Left as it is.
-    :param changes: Values by dotted key, for example ``{"partition.alpha": 0.1}``.
+    :param changes: Values by dotted key, for example ``{"partition.alpha": 0.1}``, or in tables.
+    :raises ValueError: If a key leads into something that is no table.
     """
-    changed: Table = {k: dict(v) if isinstance(v, Mapping) else v for k, v in table.items()}
-    if "partition.name" in changes:
-        known = options_of(partition_function(changes["partition.name"]))
-        kept = {k: v for k, v in changed.get("partition", {}).items() if k in known}
-        changed["partition"] = kept
-    if "model.name" in changes:
-        changed["model"] = {}
-    for key, value in changes.items():
-        section, _, name = key.rpartition(".")
-        target = changed.setdefault(section, {}) if section else changed
-        target[name] = value
-        rival = _RIVALS.get(name)
-        if rival and f"{section}.{rival}" not in changes:
-            target.pop(rival, None)
-    return changed
+    return _merged(table, _nested(changes))
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
@@ -94,6 +71,55 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str
         for key in sorted({*old, *new})
         if old.get(key) != new.get(key)
     ]
+
+
+def _nested(changes: Mapping[str, Any]) -> Table:
+    """Tables inside tables for dotted keys."""
+    nested: Table = {}
+    for key, value in changes.items():
+        *sections, name = key.split(".")
+        target = nested
+        for section in sections:
+            target = target.setdefault(section, {})
+            if not isinstance(target, dict):
+                raise ValueError(f"`{section}` must be a table where `{key}` is given.")
+        inner = _nested(value) if isinstance(value, Mapping) else value
+        if isinstance(inner, dict) and isinstance(target.get(name), dict):
+            target[name] = {**target[name], **inner}
+        else:
+            target[name] = inner
+    return nested
+
+
+def _merged(table: Mapping[str, Any], changes: Mapping[str, Any]) -> Table:
+    merged: Table = dict(table)
+    for key, value in changes.items():
+        if not isinstance(value, dict):
+            merged[key] = value
+            continue
+        before = merged.get(key, {})
+        before = {"name": before} if isinstance(before, str) else before
+        before = dict(before) if isinstance(before, Mapping) else {}
+        if "name" in value:
+            before = _still_valid(key, before, value["name"])
+        merged[key] = _merged(before, value)
+    for key in changes:
+        rival = _RIVALS.get(key)
+        if rival and rival not in changes and changes[key] is not None:
+            merged.pop(rival, None)
+    return merged
+
+
+def _still_valid(section: str, before: Table, name: Any) -> Table:
+    """What of a choice's options stays when it gets a name."""
+    if section == "partition" and isinstance(name, str):
+        known = PartitionChoice.options_of(name)
+        return {key: value for key, value in before.items() if key in known}
+    return before if _same(before.get("name"), name) else {}
+
+
+def _same(before: Any, name: Any) -> bool:
+    return isinstance(before, str) and isinstance(name, str) and fold(before) == fold(name)
 
 
 def _plain(value: Any) -> Any:
@@ -112,12 +138,8 @@ def _flat(table: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]
 
 def _fill(kind: type[Any], table: Mapping[str, Any], where: str) -> Any:
     """Make a dataclass from a table; ``where`` is the table's dotted name."""
-    place = f"key in [{where}]" if where else "key"
     hints = typing.get_type_hints(kind)
     parts = {part.name: part for part in dataclasses.fields(kind)}
-    for key in table:
-        if key not in parts:
-            raise UnknownNameError.among(place, key, parts)
     values = {}
     for name, part in parts.items():
         if name in table:
@@ -132,6 +154,10 @@ def _part(value: Any, hint: Any, where: str) -> Any:
     inner = [kind for kind in kinds if dataclasses.is_dataclass(kind)]
     if not inner:
         return convert(value, hint, name=where)
+    if inner[0] in _CHOICES and isinstance(value, str):
+        return inner[0](value)
+    if value is None and types.NoneType in kinds:
+        return None
     if not isinstance(value, Mapping):
         raise ValueError(f"`{where}` must be a table. Got {value!r}.")
     if inner[0] not in _CHOICES:

@@ -85,7 +85,10 @@ def _convert(value: Any, hint: Any, special: Special | None) -> Any:
         return tuple(_convert(item, get_args(hint)[0], special) for item in value)
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if hint is float:
-        return float(value) if number else _refuse()
+        try:
+            return float(value) if number else _refuse()
+        except OverflowError:  # an integer that no float is near to
+            raise _MismatchError from None
     if hint is int:
         return value if number and isinstance(value, int) else _refuse()
     if hint in (bool, str, type(None)):

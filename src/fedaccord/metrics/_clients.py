@@ -9,7 +9,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from ._fairness import Values
+from ._values import Values
 
 
 def class_shares(
@@ -24,7 +24,8 @@ def class_shares(
     :param parts: The samples of each client, ``N`` index arrays.
     :param num_classes: Number of classes ``C``.
     :return: ``[N, C]`` float64 with rows that sum to 1; NaN for a client without samples.
-    :raises ValueError: If labels are not ``[n]`` or out of range.
+    :raises ValueError: If labels are not ``[n]`` or out of range, or an index is no integer in
+        ``[0, n)``; the message names the client.
     """
     classes = np.asarray(labels)
     if classes.ndim != 1:
@@ -36,7 +37,10 @@ def class_shares(
         raise ValueError(
             f"`labels` must be in [0, {num_classes}). Got {classes.min()} to {classes.max()}."
         )
-    counts = [np.bincount(classes[part], minlength=num_classes) for part in parts]
+    counts = [
+        np.bincount(classes[_checked(part, client, len(classes))], minlength=num_classes)
+        for client, part in enumerate(parts)
+    ]
     table = torch.tensor(np.array(counts, dtype=np.float64).reshape(-1, num_classes))
     return table / table.sum(1, keepdim=True)
 
@@ -64,3 +68,20 @@ def client_accuracies(class_accuracies: Values, shares: Tensor) -> Tensor:
     # a class the client does not have must not spoil its value: 0 * NaN is NaN
     terms = torch.where(shares == 0, 0.0, shares * accuracies)
     return terms.sum(1)
+
+
+def _checked(part: npt.ArrayLike, client: int, num_samples: int) -> npt.NDArray[np.int64]:
+    rows = np.asarray(part)
+    if rows.size == 0:
+        return np.zeros(0, dtype=np.int64)
+    if rows.ndim != 1 or rows.dtype.kind not in "iu":
+        raise ValueError(
+            f"The part of client {client} must be integers [k]. Got {rows.dtype} of shape "
+            f"{rows.shape}. Use `numpy.flatnonzero` on a mask."
+        )
+    if rows.min() < 0 or rows.max() >= num_samples:
+        raise ValueError(
+            f"The part of client {client} must hold indices in [0, {num_samples}). "
+            f"Got {rows.min()} to {rows.max()}."
+        )
+    return rows.astype(np.int64)

@@ -3,39 +3,53 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from fractions import Fraction
-from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
-from torch import Tensor
 
-Values: TypeAlias = Sequence[float] | npt.NDArray[Any] | Tensor
+from ._values import Values, Vector, as_finite, as_vector, count_of
 
 
-def worst_fraction(values: Values, fraction: float = 0.1) -> float:
-    r"""Return the mean of the :math:`\lceil f n \rceil` lowest values (W10% for ``f = 0.1``).
+def worst_fraction(
+    values: Values, fraction: float = 0.1, *, higher_is_better: bool = True
+) -> float:
+    r"""Return the mean of the :math:`\lceil f n \rceil` worst values (W10% for ``f = 0.1``).
 
-    :param values: ``[n]``, one per client, more is better.
+    :param values: ``[n]``, one per client.
     :param fraction: In ``(0, 1]``, read as the decimal number it is written as: 0.1 of 30 is 3.
+    :param higher_is_better: Whether the lowest values are the worst, as for accuracies, or the
+        highest, as for losses.
     :raises ValueError: If there is no value, one is NaN, or ``fraction`` is out of range.
     """
-    if not 0 < fraction <= 1:
-        raise ValueError(f"`fraction` must be in (0, 1]. Got {fraction}.")
-    lowest = np.sort(as_vector(values, "values"))
-    # binary floats round up too far: 0.07 * 100 is 7.000000000000001
-    count = math.ceil(Fraction(str(float(fraction))) * len(lowest))
-    return float(lowest[:count].mean())
+    ordered = np.sort(as_vector(values, "values"))
+    count = count_of(fraction, len(ordered))
+    return float((ordered[:count] if higher_is_better else ordered[-count:]).mean())
+
+
+def best_fraction(values: Values, fraction: float = 0.1, *, higher_is_better: bool = True) -> float:
+    r"""Return the mean of the :math:`\lceil f n \rceil` best values; see :func:`worst_fraction`."""
+    return worst_fraction(values, fraction, higher_is_better=not higher_is_better)
 
 
 def spread(values: Values) -> float:
     """Return the population standard deviation, divisor ``n``.
 
     :param values: ``[n]``, one per client.
-    :raises ValueError: If there is no value or one is NaN.
+    :raises ValueError: If there is no value, or one is NaN or infinite.
     """
-    return float(as_vector(values, "values").std())
+    return float(as_finite(values, "values").std())
+
+
+def coefficient_of_variation(values: Values) -> float:
+    """Return the spread divided by the mean, 0 for values that are all zero.
+
+    :param values: ``[n]``, one per client, not negative.
+    :raises ValueError: If there is no value, or one is NaN, infinite or negative.
+    """
+    vector = _not_negative(values, "The coefficient of variation")
+    if vector.max() == 0:
+        return 0.0
+    scaled = vector / vector.max()  # squares of very small values would underflow
+    return float(scaled.std() / scaled.mean())
 
 
 def jain_index(values: Values) -> float:
@@ -46,16 +60,30 @@ def jain_index(values: Values) -> float:
     :param values: ``[n]``, one per client, not negative.
     :raises ValueError: If there is no value, one is NaN, infinite or negative.
     """
-    vector = as_vector(values, "values")
-    if vector.min() < 0 or np.isinf(vector).any():
-        raise ValueError(
-            "Jain's index needs finite values that are not negative. "
-            f"Got {vector.min()} to {vector.max()}."
-        )
+    vector = _not_negative(values, "Jain's index")
     if vector.max() == 0:
         return 1.0
     scaled = vector / vector.max()  # squares of very small values would underflow
     return float(scaled.sum() ** 2 / (len(scaled) * (scaled**2).sum()))
+
+
+def entropy(values: Values) -> float:
+    r"""Return :math:`-\sum s \log s` of the shares :math:`s = a / \sum a`, in ``[0, log n]`` nats.
+
+    Equal values have the largest entropy, :math:`\log n`, and values that are all zero are equal.
+    Source: Li, Sanjabi, Beirami and Smith, "Fair Resource Allocation in Federated Learning", 2020,
+    the appendix on other notions of uniformity.
+
+    :param values: ``[n]``, one per client, not negative.
+    :raises ValueError: If there is no value, or one is NaN, infinite or negative.
+    """
+    vector = _not_negative(values, "Entropy")
+    if vector.max() == 0:
+        return math.log(len(vector))
+    scaled = vector / vector.max()  # sums of very large values would overflow
+    shares = scaled / scaled.sum()
+    shares = shares[shares > 0]  # no share contributes nothing, the limit of s log s
+    return float(-(shares * np.log(shares)).sum())
 
 
 def angle(values: Values) -> float:
@@ -65,21 +93,16 @@ def angle(values: Values) -> float:
     which stays exact for nearly equal values. 0 for values that are all zero.
 
     :param values: ``[n]``, one per client.
-    :raises ValueError: If there is no value or one is NaN.
+    :raises ValueError: If there is no value, or one is NaN or infinite.
     """
     return math.atan2(spread(values), float(as_vector(values, "values").mean()))
 
 
-def as_vector(values: Values, name: str) -> npt.NDArray[np.float64]:
-    """Return the values as float64 ``[n]``.
-
-    :raises ValueError: If there is none, one is NaN, or they are not one-dimensional.
-    """
-    array = values.detach().cpu().numpy() if isinstance(values, Tensor) else values
-    vector = np.asarray(array, dtype=np.float64)
-    if vector.ndim != 1 or len(vector) == 0:
-        raise ValueError(f"`{name}` must be [n] with n at least 1. Got shape {vector.shape}.")
-    if np.isnan(vector).any():
-        where = int(np.flatnonzero(np.isnan(vector))[0])
-        raise ValueError(f"`{name}` must not hold NaN. Entry {where} is NaN.")
+def _not_negative(values: Values, measure: str) -> Vector:
+    vector = as_vector(values, "values")
+    if vector.min() < 0 or np.isinf(vector).any():
+        raise ValueError(
+            f"{measure} needs finite values that are not negative. "
+            f"Got {vector.min()} to {vector.max()}."
+        )
     return vector

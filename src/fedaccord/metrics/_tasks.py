@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._fairness import Values, as_vector
+from ._values import Values, as_vector
 
 
 def hypervolume(losses: Values, reference: float | Values = 3.0) -> float:

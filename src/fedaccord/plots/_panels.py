@@ -72,5 +72,5 @@ def draw_task_accuracies(axes: Axes, runs: Sequence[Measured]) -> None:
 
 def _client_accuracies(run: Measured) -> Any:
     """Sorted, in per cent; clients without a value are left out."""
-    values = run.evaluations[-1][1]["clients"]["accuracies"]
+    values = run.evaluations[-1][1]["clients"]["values"]
     return 100 * np.sort(np.array([value for value in values if value is not None]))

@@ -1,16 +1,8 @@
-"""Small reference models and their losses.
-
-A federation takes a factory, so pass ``lenet`` itself or ``partial(lenet, num_classes=100)``.
-Parameters are initialised by PyTorch's defaults.
-"""
+"""LeNet-5, and the LeNet that two tasks share."""
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor, nn
-from torch.nn import functional
-
-from .clients import Batch
 
 
 def lenet(num_classes: int = 10, in_channels: int = 1, dropout: float = 0.0) -> nn.Sequential:
@@ -88,42 +80,4 @@ def _head(num_classes: int, dropout: float) -> nn.Sequential:
         nn.Dropout(dropout),
         nn.Linear(50, num_classes),
         nn.LogSoftmax(dim=1),
-    )
-
-
-def logistic(in_features: int, num_classes: int = 2) -> nn.Linear:
-    """Build multinomial logistic regression.
-
-    :param in_features: Number of inputs.
-    :param num_classes: Number of classes.
-    :return: A module from ``[b, in_features]`` to logits ``[b, num_classes]``.
-    """
-    return nn.Linear(in_features, num_classes)
-
-
-def cross_entropy(model: nn.Module, batch: Batch) -> Tensor:
-    """Return the mean cross-entropy ``[1]`` of a model with logits ``[b, C]``.
-
-    :param batch: Inputs ``[b, ...]`` and labels ``[b]``.
-    """
-    x, y = batch[:2]
-    return functional.cross_entropy(model(x), y).reshape(1)
-
-
-def multi_task_nll(model: nn.Module, batch: Batch) -> Tensor:
-    """Return the mean negative log-likelihood ``[m]`` of a model with one output per task.
-
-    :param batch: Inputs ``[b, ...]`` and labels ``[b, m]``; the model answers with ``m`` tensors of
-        log-probabilities ``[b, C_j]``.
-    :raises ValueError: If the model answers with anything positive, which is no log-probability.
-    """
-    x, y = batch[:2]
-    outputs = model(x)
-    if any(output.detach().max() > 1e-3 for output in outputs):
-        raise ValueError(
-            "`multi_task_nll` needs log-probabilities, which are at most 0. The model answers with "
-            "larger numbers; end each head with `nn.LogSoftmax(dim=1)`."
-        )
-    return torch.stack(
-        [functional.nll_loss(output, y[:, task]) for task, output in enumerate(outputs)]
     )
