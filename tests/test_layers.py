@@ -31,6 +31,7 @@ LAYERS = (
         "calibration",
     ),
     ("checkpoint",),
+    ("torchjd",),
     ("models", "metrics", "data"),
     ("plots", "experiments"),
     ("cli",),
@@ -44,6 +45,7 @@ OTHER_PACKAGES = {
     "plots": {"matplotlib"},
     "experiments": {"tomli_w", "filelock"},
     "cli": {"click", "rich"},
+    "torchjd": {"torchjd"},
 }
 
 MODULES = sorted(SOURCE.rglob("*.py"))

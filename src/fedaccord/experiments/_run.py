@@ -178,7 +178,7 @@ def _rounds(
             done = result.training.round
             watch("training", done=done, of=experiment.rounds, evaluation=evaluation)
             training = result.training
-    model = setup.federation.module(training)
+    model = setup.federation.module(training, rule=experiment.rule.build())
     save_model(place.model_file, model.state_dict())
     place.write_json(place.summary_file.name, summarise(read_records(place.records_file)))
 
@@ -189,7 +189,7 @@ def _evaluate(
     done = result.training.round
     if not experiment.evaluates_after(done):
         return None
-    model = setup.federation.module(result.training)
+    model = setup.federation.module(result.training, rule=experiment.rule.build())
     return setup.evaluator(model, rounds=done)
 
 
