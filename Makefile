@@ -23,7 +23,7 @@ demo: install  ## Train on real data with and without fair rules, and show table
 	$(BIN)/fedaccord demo --out runs/demo
 
 test: install  ## Run the fast tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 data: install-dev  ## Make a data_dir of full datasets in data/ (SOURCE=folder of their archives)
 	$(BIN)/python scripts/prepare_data.py --out data $(if $(SOURCE),--source $(SOURCE))

@@ -52,9 +52,38 @@ FIXED_NAMES = [
     "FedPCD",
     "Uniform",
     "FedHV",
+    "AFL",
+    "CRAFT",
+    "Ditto",
+    "FedDyn",
+    "FedFV",
+    "FedHEAL",
+    "FedLF",
+    "FedMGDAPlus",
+    "FedPW",
+    "FedProx",
+    "GIFAIR",
+    "LocalOnly",
+    "PropFair",
+    "QFedAvg",
+    "SCAFFOLD",
+    "ServerAdagrad",
+    "ServerAdam",
+    "ServerMomentum",
+    "ServerYogi",
+    "TERM",
 ]
 
-OPTIONAL_PACKAGES = ("matplotlib", "click", "rich", "tomli_w", "flwr", "pandas", "datasets")
+OPTIONAL_PACKAGES = (
+    "matplotlib",
+    "click",
+    "rich",
+    "tomli_w",
+    "flwr",
+    "pandas",
+    "datasets",
+    "torchjd",
+)
 
 
 def classes_defined_in(module: ModuleType, base: type) -> set[str]:

@@ -32,6 +32,7 @@ LAYERS = (
     ),
     ("checkpoint",),
     ("_public",),
+    ("torchjd",),
     ("models", "metrics", "data"),
     ("plots", "experiments"),
     ("cli",),
@@ -46,6 +47,7 @@ OTHER_PACKAGES = {
     "experiments": {"tomli_w", "filelock"},
     "cli": {"click", "rich"},
     "data": {"platformdirs", "pandas", "pyarrow", "PIL", "datasets", "flwr_datasets"},
+    "torchjd": {"torchjd"},
 }
 
 MODULES = sorted(SOURCE.rglob("*.py"))

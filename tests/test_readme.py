@@ -2,7 +2,7 @@
 
 In a page every block fenced as ``python`` is run, in order and in one namespace. A block after
 the comment ``<!-- no-test -->`` is left out; a page that contains ``<!-- slow-test -->`` is run
-with the slow tests.
+with the slow tests, and one that contains ``<!-- needs: package -->`` where that package is there.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src"
 
+NEEDS = re.compile(r"<!-- needs: (\w+) -->")
 BLOCK = re.compile(
     r"^(?P<skip><!-- no-test -->\s*\n)?```python *\n(?P<code>.*?)^``` *$", re.DOTALL | re.MULTILINE
 )
@@ -57,6 +58,8 @@ def parameters() -> list[object]:
 def test_the_examples_of_a_page_run(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for package in NEEDS.findall(path.read_text(encoding="utf-8")):
+        pytest.importorskip(package)
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {"__name__": "__main__"}
     for block in examples(path):

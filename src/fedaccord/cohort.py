@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from .errors import EmptyRoundError, MalformedReplyError, MissingFieldError, NonFiniteError
-from .layout import Layout
-from .reply import Reply, malformed, not_finite
+from .layout import Layout, Spec
+from .reply import Reply, malformed, misfit, not_finite
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,7 @@ class Cohort:
         round: int = 0,
         seed: int = 0,
         layout: Layout | None = None,
+        spec: Spec | None = None,
         non_finite: Literal["raise", "drop"] = "raise",
     ) -> Cohort:
         """Sort replies by client id, check them and copy them into matrices.
@@ -66,17 +67,26 @@ class Cohort:
         :param round: The round they answered, counted from 0.
         :param seed: The run's seed.
         :param layout: If given, every ``update`` must have its ``dim``.
+        :param spec: What ``rule.init`` was given. Brings the layout, and every client must be one
+            of the federation's and send fields of its shapes.
         :param non_finite: Whether NaN and infinity raise or drop the client.
         :raises EmptyRoundError: If no reply is left, or none has any example.
-        :raises MalformedReplyError: If an id repeats, or fields, shapes or dtypes differ.
+        :raises MalformedReplyError: If an id repeats, fields, shapes or dtypes differ, or something
+            does not fit ``spec``.
         :raises NonFiniteError: If a field holds NaN or infinity and ``non_finite="raise"``.
         """
         if non_finite not in ("raise", "drop"):
             raise ValueError(f"`non_finite` must be in ('raise', 'drop'). Got {non_finite!r}.")
+        if spec is not None and layout is not None and layout != spec.layout:
+            raise ValueError("`layout` must be that of `spec`. Got another; leave it out.")
+        layout = spec.layout if spec is not None else layout
         kept: list[Reply] = []
         dropped: dict[int, str] = {}
         for reply in sorted(replies, key=lambda reply: reply.client_id):
-            if (problem := malformed(reply)) is not None:
+            problem = malformed(reply)
+            if problem is None and spec is not None:
+                problem = misfit(reply, spec)
+            if problem is not None:
                 raise problem
             found = (not_finite(name, value, layout) for name, value in reply.fields.items())
             reason = next((what for what in found if what is not None), None)
@@ -167,7 +177,8 @@ class Cohort:
         """
         if self.layout is None:
             raise MissingFieldError(
-                "Rules that work per layer need the layout. Pass `layout=` to `Cohort.stack`."
+                "Rules that work per layer need the layout. Pass `spec=` or `layout=` to "
+                "`Cohort.stack`."
             )
         return self.layout.blocks
 

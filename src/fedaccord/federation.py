@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +15,7 @@ from .buffers import beside, write
 from .clients import ClientData, Losses
 from .layout import Layout, Spec
 from .random import derive
+from .rule import Rule
 
 
 class Trained(Protocol):
@@ -28,6 +29,11 @@ class Trained(Protocol):
     @property
     def buffers(self) -> Mapping[str, Tensor]:
         """Frozen parameters and buffers, by name."""
+        ...
+
+    @property
+    def rule_state(self) -> Any:
+        """What the rule remembers."""
         ...
 
 
@@ -128,10 +134,12 @@ class Federation:
         model.to(self.device)
         return self.spec.layout.flatten(model), beside(model, self.spec.layout)
 
-    def module(self, trained: Trained, /) -> nn.Module:
+    def module(self, trained: Trained, /, *, rule: Rule[Any] | None = None) -> nn.Module:
         """The global model as a module of its own, in evaluation mode.
 
         :param trained: A :class:`~fedaccord.TrainingState`.
+        :param rule: The rule it was trained with: then the model is the one that rule evaluates,
+            which for some is not the last; see :meth:`Rule.evaluated`.
         """
         if not hasattr(trained, "params"):
             raise TypeError(
@@ -139,7 +147,10 @@ class Federation:
                 f"{type(trained).__name__}."
             )
         model = build(self.model, 0).to(self.device)
-        self.spec.layout.write(trained.params, model)
+        params = trained.params
+        if rule is not None:
+            params = rule.evaluated(trained.rule_state, params)
+        self.spec.layout.write(params, model)
         write(trained.buffers, model)
         return model.eval()
 

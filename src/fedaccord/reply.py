@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from .errors import MalformedReplyError
-from .layout import Layout
+from .layout import Layout, Spec
 
 
 @dataclass(frozen=True)
@@ -80,6 +80,34 @@ def malformed(reply: Reply) -> MalformedReplyError | None:
         if name == "client_lr" and not (value.dim() == 0 and (value > 0 or not value.isfinite())):
             return MalformedReplyError(
                 f"`client_lr` must be one positive number. Got {value} {who}."
+            )
+    return None
+
+
+def misfit(reply: Reply, spec: Spec) -> MalformedReplyError | None:
+    """Say what does not fit the model, the tasks or the number of clients, or nothing.
+
+    :param spec: What ``rule.init`` was given.
+    """
+    who = f"from client {reply.client_id}"
+    if reply.client_id >= spec.num_clients:
+        return MalformedReplyError(
+            f"Client ids must be in [0, {spec.num_clients}), the federation's clients. Got a reply "
+            f"{who}."
+        )
+    shapes: dict[str, tuple[int, ...]] = {
+        "update": (spec.dim,),
+        "loss": (),
+        "train_loss": (),
+        "client_lr": (),
+        "task_loss": (spec.num_tasks,),
+        "task_update": (spec.num_tasks, spec.dim),
+        "control_update": (spec.dim,),
+    }
+    for name, value in reply.fields.items():
+        if name in shapes and tuple(value.shape) != shapes[name]:
+            return MalformedReplyError(
+                f"`{name}` must have shape {shapes[name]}. Got {tuple(value.shape)} {who}."
             )
     return None
 

@@ -150,7 +150,7 @@ class _Round:
             ],
             round=self._training.round,
             seed=self._seed,
-            layout=self._federation.spec.layout,
+            spec=self._federation.spec,
         )
 
     def finish(self, aggregation: Aggregation[Any]) -> RoundResult:

@@ -116,6 +116,14 @@ class Rule(ABC, Generic[S]):
         cohort = yield Request("train", params)
         return self.aggregate(state, cohort)
 
+    def evaluated(self, state: S, params: Tensor) -> Tensor:
+        """The parameters that are the result of training so far: by default the last ones.
+
+        :param state: The state after a round; not changed.
+        :param params: The parameters after that round, ``[dim]``; not changed.
+        """
+        return params
+
 
 class StatelessRule(Rule[None]):
     """A rule that remembers nothing."""

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from .clients import ClientResult
+from .clients import ClientResult, ClientState
 from .errors import ContributionError, MalformedReplyError, MissingFieldError, NonFiniteError
 from .layout import Spec
-from .reply import Reply, malformed, not_finite
+from .reply import Reply, malformed, misfit, not_finite
 from .training import TrainingState
 
 
@@ -48,7 +48,11 @@ def problem_with(
             f"`update` must have the parameters' dtype {training.params.dtype}. Got "
             f"{update.dtype} from client {client}."
         )
-    return problem or _problem_with_buffers(client, result.buffers, training.buffers)
+    return (
+        problem
+        or _problem_with_state(client, result.state or {}, training.buffers)
+        or _problem_with_buffers(client, result.buffers, training.buffers)
+    )
 
 
 def screen(
@@ -60,18 +64,10 @@ def screen(
     mistake can be attributed to it instead of failing the round.
 
     :param reply: The reply.
-    :param spec: Gives the shapes of ``update``, ``task_loss`` and ``task_update``.
+    :param spec: The federation's clients and shapes.
     :param needs: Fields the rule needs; others may be there too.
     :param phase: What was asked, for the message.
     """
-    shapes: dict[str, tuple[int, ...]] = {
-        "update": (spec.dim,),
-        "loss": (),
-        "train_loss": (),
-        "client_lr": (),
-        "task_loss": (spec.num_tasks,),
-        "task_update": (spec.num_tasks, spec.dim),
-    }
     if (problem := malformed(reply)) is not None:
         return problem
     who = f"client {reply.client_id}"
@@ -80,11 +76,9 @@ def screen(
             f"The rule needs {list(needs)} in phase '{phase}', but {who} did not report {missing}. "
             f"It reported {sorted(reply.fields)}."
         )
+    if (problem := misfit(reply, spec)) is not None:
+        return problem
     for name, value in reply.fields.items():
-        if name in shapes and tuple(value.shape) != shapes[name]:
-            return MalformedReplyError(
-                f"`{name}` must have shape {shapes[name]}. Got {tuple(value.shape)} from {who}."
-            )
         if (what := not_finite(name, value, spec.layout)) is not None:
             return NonFiniteError(
                 f"Every contribution must be finite. {what} at {who}. Lower the learning rate, or "
@@ -107,6 +101,20 @@ def common_fields(replies: Sequence[Reply], needs: Sequence[str]) -> set[str]:
             for reply in replies
         )
     }
+
+
+def _problem_with_state(
+    client: int, state: ClientState, received: Mapping[str, Tensor]
+) -> ContributionError | None:
+    for name, value in state.items():
+        # a model of the client's own has buffers too, which may be infinite from the start
+        usual = name not in received or torch.isfinite(received[name]).all()
+        if usual and (what := not_finite(name, value, None)) is not None:
+            return NonFiniteError(
+                f"What a client keeps must stay finite. {what} at client {client}. Lower the "
+                f"learning rate."
+            )
+    return None
 
 
 def _problem_with_buffers(

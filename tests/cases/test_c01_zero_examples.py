@@ -33,6 +33,7 @@ from ._shared import (
     cohort_of,
     every_executor,
     every_rule,
+    every_sharing_rule,
     federation_of,
     rows,
     same,
@@ -62,7 +63,7 @@ def test_no_data_at_all_is_the_same_error_in_the_simulator(rule: Rule[Any], exec
         list(simulate(rule, federation, rounds=1, local=LOCAL, executor=executor))
 
 
-@every_rule
+@every_sharing_rule
 def test_clients_that_claim_no_examples_are_the_same_error(rule: Rule[Any]):
     federation = federation_of(MODELS)
     training = start(rule, federation)

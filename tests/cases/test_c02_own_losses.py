@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +12,6 @@ from torch.testing import assert_close
 
 from common import Point, Rows, make_cohort
 from fedaccord import (
-    Aggregation,
     ClientResult,
     Cohort,
     Federation,
@@ -21,9 +19,9 @@ from fedaccord import (
     FedPCD,
     LocalSGD,
     MissingFieldError,
+    QFedAvg,
     Reply,
     Rule,
-    StatelessRule,
     Uniform,
     run_round,
     simulate,
@@ -31,26 +29,6 @@ from fedaccord import (
 )
 
 from ._shared import Tampered, aggregate, every_executor
-
-
-@dataclass(frozen=True)
-class Fair(StatelessRule):
-    """q-FedAvg as far as the core's contract goes: Li et al., ICLR 2020, Algorithm 2."""
-
-    q: float
-    paper = "of the test"
-
-    @property
-    def needs(self) -> Mapping[str, tuple[str, ...]]:
-        return {"train": ("update", "loss", "client_lr")}
-
-    def aggregate(self, state: None, cohort: Cohort) -> Aggregation[None]:
-        lipschitz = 1 / cohort["client_lr"]
-        scaled = cohort.deltas * lipschitz[:, None]
-        powers = cohort.losses**self.q
-        h = self.q * cohort.losses ** (self.q - 1) * scaled.square().sum(1) + lipschitz * powers
-        return Aggregation(-(powers @ scaled) / h.sum(), None)
-
 
 UPDATES, LOSSES = [[-0.1, 0.0], [0.0, -0.1]], [1.0, 4.0]
 WANTED = {0: [-0.05, -0.05], 1: [-0.0192308, -0.0769231]}  # the values of the case
@@ -85,7 +63,7 @@ def without(name: str) -> Tampered:
 def test_each_clients_own_loss_counts_in_the_library(q: int, dtype: torch.dtype):
     cohort = make_cohort(UPDATES, dtype=dtype, loss=LOSSES, client_lr=[0.1, 0.1])
     cohort = replace(cohort, fields={k: v.to(dtype) for k, v in cohort.fields.items()})
-    step = Fair(q).aggregate(None, cohort).step
+    step = QFedAvg(q).aggregate(None, cohort).step
     assert_close(step.double(), torch.tensor(WANTED[q]).double(), atol=1e-6, rtol=0)
 
 
@@ -93,7 +71,7 @@ def test_each_clients_own_loss_counts_in_the_library(q: int, dtype: torch.dtype)
 @every_executor
 def test_each_clients_own_loss_counts_in_the_simulator(q: int, executor: Any):
     local = LocalSGD(lr=0.1)  # it is told to report the loss because the rule needs it
-    (result,) = simulate(Fair(q), linear_federation(), rounds=1, local=local, executor=executor)
+    (result,) = simulate(QFedAvg(q), linear_federation(), rounds=1, local=local, executor=executor)
     wanted = torch.tensor(WANTED[q]).double()
     assert_close(result.training.params, wanted, atol=1e-6, rtol=0)
     a, b = result.training.params.tolist()
@@ -103,12 +81,12 @@ def test_each_clients_own_loss_counts_in_the_simulator(q: int, executor: Any):
 @pytest.mark.parametrize(
     ("rule", "field"),
     [
-        (Fair(1), "loss"),
+        (QFedAvg(1), "loss"),
         (FedHV((3.0, 2.0)), "task_loss"),
         (FedHV((3.0, 2.0), server=FedPCD()), "task_loss"),
         (Uniform(report="all"), "task_loss"),
     ],
-    ids=["Fair", "FedHV", "FedHV over FedPCD", "Uniform"],
+    ids=["QFedAvg", "FedHV", "FedHV over FedPCD", "Uniform"],
 )
 def test_losses_left_out_in_the_library_name_the_input_and_the_clients(rule: Rule[Any], field: str):
     cohort = make_cohort(UPDATES, client_ids=[3, 8], client_lr=[0.1, 0.1])
@@ -124,7 +102,9 @@ def test_one_loss_left_out_in_the_library_names_the_client():
 
 
 @pytest.mark.parametrize(
-    ("rule", "field"), [(Fair(0), "loss"), (FedHV((9.0,)), "task_loss")], ids=["Fair", "FedHV"]
+    ("rule", "field"),
+    [(QFedAvg(0), "loss"), (FedHV((9.0,)), "task_loss")],
+    ids=["QFedAvg", "FedHV"],
 )
 def test_one_loss_left_out_in_the_simulator_names_the_input_and_the_client(
     rule: Rule[Any], field: str
@@ -144,5 +124,7 @@ def test_training_that_cannot_report_losses_is_found_before_any_client_trains():
         def __call__(self, job: Any, model: nn.Module, /) -> ClientResult:
             raise AssertionError("trained")
 
-    with pytest.raises(MissingFieldError, match=r"Fair needs \['loss'\].*Silent reports"):
-        simulate(Fair(1), linear_federation(), rounds=1, local=Silent(lambda r: r, (), LocalSGD()))
+    with pytest.raises(MissingFieldError, match=r"QFedAvg needs \['loss'\].*Silent reports"):
+        simulate(
+            QFedAvg(1), linear_federation(), rounds=1, local=Silent(lambda r: r, (), LocalSGD())
+        )

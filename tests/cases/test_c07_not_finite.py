@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 
+from common import flat_layout
 from fedaccord import (
     ClientResult,
     Cohort,
@@ -82,9 +83,10 @@ def test_raising_names_the_parameter():
 def test_dropping_in_the_library_equals_a_round_without_the_client(
     rule: Rule[Any], field: str, value: float
 ):
-    cohort = Cohort.stack(replies(field, value), non_finite="drop")
+    layout = flat_layout(3)
+    cohort = Cohort.stack(replies(field, value), non_finite="drop", layout=layout)
     good = [reply for reply in replies() if reply.client_id != 1]
-    with_it, without = aggregate(rule, cohort), aggregate(rule, Cohort.stack(good))
+    with_it, without = (aggregate(rule, c) for c in (cohort, Cohort.stack(good, layout=layout)))
     assert same(with_it.step, without.step)
     assert same(dict(with_it.diagnostics), dict(without.diagnostics))
     assert list(cohort.dropped) == [1]

@@ -25,7 +25,7 @@ from fedaccord import (
     start,
 )
 
-from ._shared import every_executor, every_rule, same
+from ._shared import every_executor, every_rule, every_sharing_rule, same
 
 LOCAL = LocalSGD(lr=0.1, batch_size=1)  # one minibatch a sample: 5 and 7 of them
 
@@ -73,7 +73,7 @@ def module(federation: Federation, training: TrainingState) -> nn.Module:
     return federation.module(training)
 
 
-@every_rule
+@every_sharing_rule
 @every_executor
 def test_the_counter_takes_the_maximum_and_stays_an_integer(
     rule: Rule[Any], federation: Federation, executor: Any
@@ -84,14 +84,14 @@ def test_the_counter_takes_the_maximum_and_stays_an_integer(
     assert counter.dtype == torch.int64
 
 
-@every_rule
+@every_sharing_rule
 def test_other_integers_take_the_maximum_exactly(rule: Rule[Any], federation: Federation):
     (result,) = simulate(rule, federation, rounds=1, local=LOCAL)
     buffers = result.training.buffers
     assert buffers["counters"].tolist() == [2**53 + 1, 7, 6]  # 2**53 + 1 is no float64
 
 
-@every_rule
+@every_sharing_rule
 def test_running_statistics_are_averaged_by_examples(rule: Rule[Any], federation: Federation):
     (result,) = simulate(rule, federation, rounds=1, local=LOCAL)
     wanted = (5 * 1.0 + 7 * 2.0) / 12
@@ -115,7 +115,8 @@ def test_counters_enter_neither_the_vector_nor_the_step(rule: Rule[Any], federat
     training = start(rule, federation)
     result = run_round(rule, federation, training, client_ids=[0, 1], local=LOCAL)
     step = result.training.params - training.params
-    assert result.step_norm == pytest.approx(step.double().norm().item(), rel=1e-6)
+    # the parameters are near 1 in float32, so that their difference is known to a few 1e-8
+    assert result.step_norm == pytest.approx(step.double().norm().item(), rel=1e-6, abs=2e-7)
 
 
 @every_rule

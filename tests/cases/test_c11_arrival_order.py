@@ -52,7 +52,18 @@ def answers(count: int = 50, dim: int = 1000) -> list[Reply]:
     source = torch.Generator().manual_seed(11)
     updates = torch.randn(count, dim, generator=source)
     return [
-        Reply(3 * i, 1 + i % 7, {"update": row, "task_loss": torch.tensor([0.3 + 0.01 * i, 0.7])})
+        Reply(
+            3 * i,
+            1 + i % 7,
+            {
+                "update": row,
+                "task_loss": torch.tensor([0.3 + 0.01 * i, 0.7]),
+                "loss": torch.tensor(0.5 + 0.01 * (i % 7)),
+                "train_loss": torch.tensor(0.4 + 0.01 * (i % 5)),
+                "client_lr": torch.tensor(0.1),
+                "control_update": -row / 0.1,
+            },
+        )
         for i, row in enumerate(updates)
     ]
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
+from common import flat_layout
 from fedaccord import (
     Cohort,
     FedAvg,
@@ -26,11 +27,12 @@ from fedaccord.data import ArrayData
 from fedaccord.metrics import evaluate
 from fedaccord.models import logistic
 
-from ._shared import LOCAL, RULES, aggregate, every_rule, federation_of
+from ._shared import LOCAL, RULES, aggregate, assert_follows, every_rule, federation_of
 
 NAMED = (MalformedReplyError, ValueError)
 UPDATE = torch.tensor([1.0, 2.0])
 TASKS = torch.tensor([0.3, 0.4])
+LOSS = torch.tensor(0.5)
 
 
 def reply(client: int, num_examples: Any = 1, **fields: Any) -> Reply:
@@ -53,9 +55,14 @@ def test_whole_numbers_of_any_kind_are_numbers_of_examples(count: Any):
 @every_rule
 @pytest.mark.parametrize("power", [31, 53, 62])
 def test_very_large_numbers_of_examples_do_not_overflow(rule: Rule[Any], power: int):
-    cohort = Cohort.stack([reply(i, 2**power) for i in range(4)])
-    wanted = UPDATE * getattr(rule, "server_lr", 1.0)  # all send the same
-    assert_close(aggregate(rule, cohort).step, wanted)
+    same = {
+        "loss": LOSS,
+        "train_loss": LOSS,
+        "client_lr": torch.tensor(0.1),
+        "control_update": UPDATE,
+    }  # from all
+    cohort = Cohort.stack([reply(i, 2**power, **same) for i in range(4)], layout=flat_layout(2))
+    assert_follows(rule, aggregate(rule, cohort).step, UPDATE)
 
 
 @pytest.mark.parametrize("value", [0.7, 1, np.float64(0.7), None, [0.7]], ids=repr)

@@ -239,8 +239,8 @@ def completed(words: str, *, at: int) -> set[str]:
     ("words", "at", "found"),
     [
         ("fedaccord ver", 1, {"verify"}),
-        ("fedaccord run fedp", 2, {"fedpcd"}),
-        ("fedaccord compare fedavg FEDH", 3, {"fedhv"}),
+        ("fedaccord run fedpc", 2, {"fedpcd"}),
+        ("fedaccord compare fedavg FEDHV", 3, {"fedhv"}),
         ("fedaccord run fedavg --dataset hea", 4, {"heart"}),
         ("fedaccord run fedavg --partition stra", 4, {"strata"}),
         ("fedaccord run fedavg --model logi", 4, {"logistic"}),

@@ -32,15 +32,17 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (
             "run fedpdc",
-            "Unknown rule `fedpdc`. Did you mean `FedPCD`? Known: `FedAvg`, `FedHV`, `FedPCD`, "
-            "`Uniform`.",
+            "Unknown rule `fedpdc`. Did you mean `FedPCD`? Known: `AFL`, `CRAFT`, `Ditto`, "
+            "`FedAvg`, `FedDyn`, `FedFV`, `FedHEAL`, `FedHV`, `FedLF`, `FedMGDAPlus`, `FedPCD`, "
+            "`FedPW`, `FedProx`, `GIFAIR`, `LocalOnly`, `PropFair`, `QFedAvg`, `SCAFFOLD`, "
+            "`ServerAdagrad`, `ServerAdam`, `ServerMomentum`, `ServerYogi`, `TERM`, `Uniform`.",
         ),
         (
             "run fedpcd:tua=0.1",
             "Unknown hyperparameter of FedPCD `tua`. Did you mean `tau`? Known: `batch_size`, "
             "`drop_last`, `epochs`, `eps`, `history`, `history_dtype`, `infeasible`, `lr`, "
-            "`lr_decay`, `momentum`, `normalize`, `primary`, `server_lr`, `steps`, `tau`, "
-            "`weight_decay`.",
+            "`lr_decay`, `max_norm`, `momentum`, `normalize`, `primary`, `server_lr`, `steps`, "
+            "`tau`, `weight_decay`.",
         ),
         ("run fedpcd:tau=3", "`tau` must be in [0, 1]. Got 3.0."),
         ("run fedpcd:tau=abc", "`tau` must be a number or a list of numbers. Got 'abc'."),
@@ -128,8 +130,10 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ),
         (
             "compare",
-            "`compare` needs rules, for example fedavg fedpcd. Known: FedAvg, FedHV, FedPCD, "
-            "Uniform.",
+            "`compare` needs rules, for example fedavg fedpcd. Known: AFL, CRAFT, Ditto, FedAvg, "
+            "FedDyn, FedFV, FedHEAL, FedHV, FedLF, FedMGDAPlus, FedPCD, FedPW, FedProx, GIFAIR, "
+            "LocalOnly, PropFair, QFedAvg, SCAFFOLD, ServerAdagrad, ServerAdam, ServerMomentum, "
+            "ServerYogi, TERM, Uniform.",
         ),
         ("compare fedavg FedAvg", "Rules must differ from each other. Got FedAvg lr=0.03, "),
         ("compare fedavg fedpcd --seed 1 --seed 1", "Seeds must be distinct. Got 1, 1."),

@@ -136,3 +136,14 @@ def test_a_copy_of_a_history_of_zero_updates_goes_on_by_itself():
     copy = history.copy()
     _ = history.record(make_cohort([[1.0, 0.0]], round=1)).updates
     assert dict(copy.record(make_cohort([[0.0, 2.0]], round=1)).updates) != {}
+
+
+def test_a_block_is_the_same_rows_in_fewer_columns():
+    history = History().record(cohort_of(0, [3, 5, 7], round=0)).forget_client(5)
+    rows = history.join(cohort_of(1, [1, 3], round=1))
+    block = rows.block(slice(1, 4))
+    whole = torch.stack([rows.combine(c) for c in torch.eye(3, dtype=torch.float64)])
+    torch.testing.assert_close(block.gram, whole[:, 1:4] @ whole[:, 1:4].T)
+    coefficients = torch.tensor([0.5, -2.0, 3.0], dtype=torch.float64)
+    assert torch.equal(block.combine(coefficients), rows.combine(coefficients)[1:4])
+    assert block.client_ids == rows.client_ids == (1, 3, 7)

@@ -323,7 +323,11 @@ def test_a_checkpoint_is_loaded_by_its_own_kind_of_rule_only(saved, loaded, tmp_
             load(tmp_path / "c", loaded)
 
 
-@pytest.mark.parametrize("value", [{1}, b"x", iter([1]), np.float64(1.0)], ids=str)
+@pytest.mark.parametrize(
+    "value",
+    [{1}, b"x", iter([1]), np.float64(1.0)],
+    ids=["set", "bytes", "iterator", "NumPy number"],
+)
 def test_what_a_checkpoint_cannot_give_back_it_does_not_take(value: object, tmp_path):
     with pytest.raises(TypeError, match="may hold tensors"):
         save(tmp_path / "c", TrainingState(0, torch.zeros(2), {"a": value}))

@@ -186,3 +186,8 @@ def test_a_number_that_was_not_finite_is_shown_as_that():
     assert shown["MeanLoss"] == "not finite"
     assert shown["HV"] == "0.000"
     assert shown["a"] == "50.0 %"
+
+
+def test_rounds_without_a_step_are_told():
+    rounds = [record(diagnostics={"outcome": outcome}) for outcome in ("moved", "stationary")]
+    assert remarks(summarise(rounds)) == ["1 of 2 rounds stationary: the rule's step was zero"]

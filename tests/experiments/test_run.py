@@ -153,6 +153,17 @@ def test_the_model_is_the_one_of_a_plain_simulation(tmp_path: Path):
     assert torch.equal(checkpoint.params, last.training.params)
 
 
+def test_the_model_is_the_one_that_the_rule_evaluates(tmp_path: Path):
+    experiment = heart("afl", **{"rule.lr_lambda": 0.1})
+    run(experiment, tmp_path)
+    rule = experiment.rule.build()
+    training = load(tmp_path / "training.safetensors", rule)
+    found = load_file(tmp_path / "model.safetensors")
+    averaged = set_up(experiment).federation.module(training, rule=rule).state_dict()
+    assert all(torch.equal(found[name], averaged[name]) for name in averaged)
+    assert not torch.equal(rule.evaluated(training.rule_state, training.params), training.params)
+
+
 def test_a_lacking_reference_is_calibrated_and_written_down(tmp_path: Path):
     done = run(two_tasks({"name": "fedhv", "server": "fedpcd"}), tmp_path)
     reference = done.experiment.rule.options["reference"]

@@ -14,7 +14,35 @@ from torch import Tensor
 
 import fedaccord
 from common import make_cohort, spec
-from fedaccord import Cohort, FedAvg, FedHV, FedPCD, History, Rule, Uniform, check, rules
+from fedaccord import (
+    AFL,
+    CRAFT,
+    GIFAIR,
+    SCAFFOLD,
+    TERM,
+    Cohort,
+    Ditto,
+    FedAvg,
+    FedDyn,
+    FedFV,
+    FedHV,
+    FedLF,
+    FedMGDAPlus,
+    FedPCD,
+    FedProx,
+    History,
+    LocalOnly,
+    PropFair,
+    QFedAvg,
+    Rule,
+    ServerAdagrad,
+    ServerAdam,
+    ServerMomentum,
+    ServerYogi,
+    Uniform,
+    check,
+    rules,
+)
 from fedaccord.clients import LocalSGD
 
 # Every rule that needs no argument is here by existing; others, and options, are added by hand.
@@ -34,11 +62,49 @@ RULES: dict[str, Rule[Any]] = {
     "FedPCD, no primary": FedPCD(primary=False),
     "FedPCD, no history": FedPCD(history=0),
     "FedPCD, bfloat16": FedPCD(history_dtype="bfloat16"),
+    "FedPCD, bounded": FedPCD(max_norm=1.5, eps=0.0),
     "FedHV": FedHV((3.0, 2.0)),
     "FedHV over FedPCD": FedHV((3.0, 2.0), server=FedPCD(eps=0.0)),
     "Uniform, report": Uniform(report="all"),
+    "AFL": AFL(0.1),
+    "AFL, ascend first": AFL(0.1, order="ascend-first", evaluates="average-with-start"),
+    "AFL, last": AFL(0.01, evaluates="last"),
+    "QFedAvg": QFedAvg(1.0),
+    "QFedAvg, q 0": QFedAvg(0.0),
+    "QFedAvg, q 0.1": QFedAvg(0.1),
+    "QFedAvg, q 50": QFedAvg(50.0),
+    "FedMGDAPlus, normalised": FedMGDAPlus(0.0, prior="shares"),
+    "FedMGDAPlus, MGDA": FedMGDAPlus(1.0),
+    "FedMGDAPlus, zeros kept": FedMGDAPlus(1.0, keep_zero=True),
+    "FedFV, alpha 0": FedFV(alpha=0.0, tau=3),
+    "FedFV, shifted": FedFV(alpha=0.5, tau=2, window="shifted"),
+    "FedLF, not merged": FedLF(merge=False),
+    "FedLF, model": FedLF(blocks="model"),
+    "CRAFT, tensors": CRAFT(blocks="tensors", server_lr=1.0),
+    "Ditto": Ditto(0.5),
+    "FedDyn": FedDyn(0.1),
+    "FedProx": FedProx(0.1),
+    "FedProx over FedPCD": FedProx(0.1, server=FedPCD(eps=0.0)),
+    "PropFair over FedPCD": PropFair(server=FedPCD(eps=0.0)),
+    "SCAFFOLD over FedPCD": SCAFFOLD(server=FedPCD(eps=0.0)),
+    "ServerAdagrad": ServerAdagrad(FedAvg()),
+    "ServerAdam": ServerAdam(FedAvg()),
+    "ServerAdam over FedPCD": ServerAdam(FedPCD()),
+    "ServerMomentum": ServerMomentum(FedAvg()),
+    "ServerMomentum over FedHV": ServerMomentum(FedHV((3.0, 2.0), server=FedPCD())),
+    "ServerYogi": ServerYogi(FedAvg()),
+    "TERM": TERM(1.0),
+    "TERM, minus": TERM(-2.0),
+    "TERM, t 1000": TERM(1000.0),
+    "TERM, legacy": TERM(1.0, legacy=True),
+    "GIFAIR, c 1": GIFAIR(1.0),
 }
 every_rule = pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
+
+# no step at all, or elements scaled apart; their own tests say what direction the step has
+OTHER_DIRECTION = (LocalOnly, ServerAdagrad, ServerAdam, ServerYogi)
+ALONG = {name: rule for name, rule in RULES.items() if not isinstance(rule, OTHER_DIRECTION)}
+every_rule_along_updates = pytest.mark.parametrize("rule", ALONG.values(), ids=ALONG)
 
 
 def rules_that_claim(claim: str) -> pytest.MarkDecorator:
@@ -52,14 +118,18 @@ def normal(seed: int, *shape: int) -> Tensor:
 
 
 def cohort_of(updates: Tensor, *, dtype: torch.dtype = torch.float64, **options: Any) -> Cohort:
+    """Clients that report what rules need; ``loss`` is of both kinds, unequal if not given."""
     n = len(updates)
-    losses = (normal(9, n, 2).abs() * 0.2 + 1).tolist()
+    task_losses = (normal(9, n, 2).abs() * 0.2 + 1).tolist()
+    losses = options.pop("loss", [1.0 + i for i in range(n)])
     return make_cohort(
         updates,
         dtype=dtype,
-        loss=[1.0 + i for i in range(n)],
-        task_loss=losses,
+        loss=losses,
+        train_loss=losses,
+        task_loss=task_losses,
         client_lr=[0.1] * n,
+        control_update=(-updates / 0.1).tolist(),
         **options,
     )
 
@@ -158,7 +228,7 @@ def test_arrival_order_does_not_matter(rule: Rule[Any]):
     assert torch.equal(steps[0], steps[2])
 
 
-@every_rule
+@every_rule_along_updates
 def test_one_client_alone_decides_the_direction(rule: Rule[Any]):
     cohort = cohort_of(torch.tensor([[3.0, -1.0]]).double())
     step, _, _ = rule.aggregate(state_of(rule, cohort), cohort)
@@ -166,9 +236,9 @@ def test_one_client_alone_decides_the_direction(rule: Rule[Any]):
     assert cosine.item() == pytest.approx(1)
 
 
-@every_rule
-def test_equal_updates_give_their_direction(rule: Rule[Any]):
-    cohort = cohort_of(torch.tensor([[1.0, 2.0, 3.0]] * 3))
+@every_rule_along_updates
+def test_equal_clients_give_their_direction(rule: Rule[Any]):
+    cohort = cohort_of(torch.tensor([[1.0, 2.0, 3.0]] * 3), loss=[0.7] * 3)
     step, _, _ = rule.aggregate(state_of(rule, cohort), cohort)
     cosine = torch.nn.functional.cosine_similarity(step, cohort.updates[0], dim=0)
     assert cosine.item() == pytest.approx(1, abs=1e-12)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,23 @@ import torch
 from torch import Tensor
 
 from common import examples, flat_layout, make_cohort, spec
-from fedaccord import FedAvg, FedHV, FedPCD, Spec, Uniform
+from fedaccord import (
+    AFL,
+    CRAFT,
+    FedAvg,
+    FedFV,
+    FedHEAL,
+    FedHV,
+    FedLF,
+    FedMGDAPlus,
+    FedPCD,
+    FedPW,
+    Layout,
+    QFedAvg,
+    Spec,
+    Uniform,
+)
+from fedaccord.rules.afl import AFLState
 from fedaccord.rules.fedhv import FedHVState
 
 
@@ -124,3 +141,151 @@ def test_uniform_is_the_mean_whatever_clients_hold():
     cohort = make_cohort(inputs["client_deltas_final_minus_initial"], num_examples=[1, 9])
     step, _, _ = Uniform(server_lr=inputs["eta_g"]).aggregate(None, cohort)
     close(torch.tensor(inputs["theta"]).double() + step, example["expected"]["theta_next"], example)
+
+
+@pytest.mark.parametrize("example", examples("afl"), ids=ids(examples("afl")))
+def test_afl(example: Any):
+    inputs, expected = example["inputs"], example["expected"]
+    cohort = make_cohort(
+        -torch.tensor(inputs["deltas"], dtype=torch.float64), loss=inputs["losses_at_theta"]
+    )
+    before = AFLState(torch.tensor(inputs["lambda_"], dtype=torch.float64), 0)
+    step, after, _ = AFL(inputs["lr_lambda"]).aggregate(before, cohort)
+    close(-step, expected["aggregate"], example)
+    close(torch.tensor(inputs["theta"]).double() + step, expected["theta_next"], example)
+    close(after.weights, expected["lambda_next"], example)
+
+
+@pytest.mark.parametrize("example", examples("qfedavg"), ids=ids(examples("qfedavg")))
+def test_qfedavg(example: Any):
+    inputs, expected = example["inputs"], example["expected"]
+    deltas = torch.tensor(inputs["deltas"], dtype=torch.float64)
+    losses = inputs["losses_at_theta"]
+    cohort = make_cohort(-deltas, loss=losses, client_lr=[inputs["eta_l"]] * len(deltas))
+    step, _, seen = QFedAvg(inputs["q"]).aggregate(None, cohort)
+    close(-step, expected["update"], example)
+    close(torch.tensor(inputs["theta"]).double() + step, expected["theta_next"], example)
+    # the weights are F^q / (eta_l sum h)
+    powers = torch.tensor(losses).double() ** inputs["q"]
+    wanted = powers / inputs["eta_l"] / sum(expected["h"])
+    close(torch.tensor(list(seen["weights"].values())), wanted.tolist(), example)
+
+
+@pytest.mark.parametrize("example", examples("fedmgda_plus"), ids=ids(examples("fedmgda_plus")))
+def test_fedmgda_plus(example: Any):
+    inputs, expected = example["inputs"], example["expected"]
+    deltas = torch.tensor(inputs["deltas"], dtype=torch.float64)
+    rule = FedMGDAPlus(inputs["epsilon"], server_lr=inputs["eta_g"])
+    step, _, seen = rule.aggregate(None, make_cohort(-deltas))
+    close(torch.tensor(list(seen["weights"].values())), expected["lambda_star"], example)
+    close(-step, expected["direction"], example)
+    aligned = min(seen["cosines"].values()) * seen["direction_length"]
+    assert aligned == pytest.approx(expected["min_alignment"], abs=example["tolerance"])
+
+
+@pytest.mark.parametrize("window", ["original", "shifted"])
+@pytest.mark.parametrize("example", examples("fedfv"), ids=ids(examples("fedfv")))
+def test_fedfv(example: Any, window: Any):
+    inputs, expected = example["inputs"], example["expected"]
+    variant = {"original": "updates", "shifted": "updates_flgo_variant"}[window]
+    rule = FedFV(alpha=inputs["alpha"], tau=inputs["tau"], window=window)
+    state = rule.init(spec(len(inputs["rounds"][0]["deltas"][0]), inputs["num_clients"]))
+    for t, (round, wanted) in enumerate(
+        zip(inputs["rounds"], expected.get(variant, expected["updates"]), strict=True)
+    ):
+        cohort = make_cohort(
+            -torch.tensor(round["deltas"], dtype=torch.float64),
+            client_ids=round["clients"],
+            loss=round["losses_at_theta"],
+            round=t,
+        )
+        step, state, _ = rule.aggregate(state, cohort)
+        close(-step, wanted, example)
+
+
+@pytest.mark.parametrize("example", examples("fedlf"), ids=ids(examples("fedlf")))
+def test_fedlf(example: Any):
+    inputs, expected = example["inputs"], example["expected"]
+    rule = FedLF(merge=False)
+    layout = layout_of(inputs["layers"])
+    n, past = len(inputs["gradients"]), inputs["history"]
+    state = rule.init(Spec(layout, n + len(past)))
+    if past:
+        before = make_cohort(
+            -torch.tensor(past, dtype=torch.float64),
+            client_ids=range(n, n + len(past)),
+            loss=[1.0] * len(past),
+        )
+        state = rule.aggregate(state, replace(before, layout=layout)).state
+    cohort = make_cohort(
+        -torch.tensor(inputs["gradients"], dtype=torch.float64),
+        loss=inputs["losses_at_theta"],
+        round=1,
+    )
+    step, _, seen = rule.aggregate(state, replace(cohort, layout=layout))
+    close(torch.tensor(list(seen["fairness"].values())), expected["h"], example)
+    close(-step, expected["d_scaled"], example)
+    close(-step * seen["direction_length"] / step.norm(), expected["d_raw"], example)
+    assert len(seen["absent_clients"]) == len(past)
+
+
+@pytest.mark.parametrize("example", examples("fedheal"), ids=ids(examples("fedheal")))
+def test_fedheal(example: Any):
+    inputs, expected = example["inputs"], example["expected"]
+    rule = FedHEAL(threshold=inputs["threshold"], beta=inputs["beta"])
+    layout = layout_of(inputs["tensors"])
+    state = rule.init(Spec(layout, 2))
+    for t, (deltas, wanted) in enumerate(
+        zip(inputs["rounds_deltas"], expected["rounds"], strict=True)
+    ):
+        cohort = make_cohort(-torch.tensor(deltas, dtype=torch.float64), round=t)
+        step, state, seen = rule.aggregate(state, replace(cohort, layout=layout))
+        close(-step, wanted["update"], example)
+        close(torch.tensor(list(seen["weights"].values())), wanted["weights"], example)
+        raw = torch.tensor([habit.weight for habit in state.clients.values()])
+        close(raw, wanted["raw_weights"], example)
+        masked = torch.tensor(list(seen["masked"].values()))
+        close(1 - masked, torch.tensor(wanted["masks"]).mean(1).tolist(), example)
+
+
+@pytest.mark.parametrize("example", examples("fedpw"), ids=ids(examples("fedpw")))
+def test_fedpw(example: Any):
+    inputs, expected = example["inputs"], example["expected"]
+    rule = FedPW(beta=inputs["beta"], drop=inputs["avg_drop_rate"])
+    deltas = torch.tensor(inputs["rounds_deltas"], dtype=torch.float64)
+    state = rule.init(Spec(flat_layout(deltas.shape[2]), deltas.shape[1]))
+    for t, wanted in enumerate(expected["rounds"]):
+        cohort = make_cohort(-deltas[t], train_loss=inputs["rounds_losses"][t], round=t)
+        step, state, seen = rule.aggregate(state, cohort)
+        close(-step, wanted["update"], example)
+        for name, key in (
+            ("weights", "weights"),
+            ("loss_weights", "p_loss"),
+            ("product_weights", "p_dot"),
+            ("drop_rates", "drop_rates"),
+        ):
+            close(torch.tensor(list(seen[name].values())), wanted[key], example)
+
+
+@pytest.mark.parametrize("example", examples("craft"), ids=ids(examples("craft")))
+def test_craft(example: Any):
+    inputs, expected = example["inputs"], example["expected"]
+    rule = CRAFT(server_lr=inputs["server_lr"])
+    layout = layout_of(inputs["groups"])
+    state = rule.init(Spec(layout, 2))
+    for t, (round, wanted) in enumerate(zip(inputs["rounds"], expected["rounds"], strict=True)):
+        cohort = make_cohort(
+            -torch.tensor(round["deltas"], dtype=torch.float64),
+            client_ids=round["clients"],
+            # the example's weights, as numbers of examples
+            num_examples=[int(100 * rho + 0.5) for rho in inputs["rho"]],
+            round=t,
+        )
+        step, state, _ = rule.aggregate(state, replace(cohort, layout=layout))
+        close(-step, wanted["theta_step"], example)
+        close(-state.previous, wanted["direction"], example)
+
+
+def layout_of(groups: list[list[int]]) -> Layout:
+    """One vector parameter for each group of neighbouring entries."""
+    return Layout(tuple(f"w{i}" for i in range(len(groups))), tuple((len(g),) for g in groups))

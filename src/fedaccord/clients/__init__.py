@@ -6,11 +6,18 @@ from .base import (
     ClientData,
     ClientResult,
     ClientState,
+    Correct,
     Descent,
     Job,
     LocalTraining,
     Losses,
+    Objective,
 )
+from .control import ControlVariate
+from .dynamic import DynamicRegularisation
+from .personal import OwnModel, PersonalModel
+from .proportional import ProportionallyFair, proportional_loss
+from .proximal import Proximal
 from .randomness import SeededOperations
 from .report import report_losses
 from .sgd import LocalSGD
@@ -21,11 +28,20 @@ __all__ = [
     "ClientData",
     "ClientResult",
     "ClientState",
+    "ControlVariate",
+    "Correct",
     "Descent",
+    "DynamicRegularisation",
     "Job",
     "LocalSGD",
     "LocalTraining",
     "Losses",
+    "Objective",
+    "OwnModel",
+    "PersonalModel",
+    "ProportionallyFair",
+    "Proximal",
     "SeededOperations",
+    "proportional_loss",
     "report_losses",
 ]

@@ -22,6 +22,12 @@ Losses: TypeAlias = Callable[[nn.Module, Batch], Tensor]
 ClientState: TypeAlias = Mapping[str, Tensor]
 """What a client keeps from one of its rounds to the next."""
 
+Objective: TypeAlias = Callable[[Tensor], Tensor]
+"""Task losses ``[m]`` to the scalar to minimise."""
+
+Correct: TypeAlias = Callable[[nn.Module], None]
+"""Called between the backward pass and the step of each minibatch; may change gradients."""
+
 
 class ClientData(Protocol):
     """One client's training set."""
@@ -75,6 +81,18 @@ class Job:
         if weights is None:
             weights = torch.full((self.num_tasks,), 1 / self.num_tasks, dtype=torch.float64)
         return weights.to(self.params)
+
+    def kept(self, name: str) -> Tensor:
+        """A vector ``[dim]`` that the client kept; zero in its first round."""
+        state = self.state or {}
+        return state[name].to(self.params) if name in state else torch.zeros_like(self.params)
+
+    @property
+    def objective(self) -> Objective:
+        """The weighted sum of the task losses."""
+        weights = self.task_weights
+        # losses may have another precision than the parameters
+        return lambda losses: weights.to(losses.dtype) @ losses
 
     def batch(self, index: Tensor) -> Batch:
         """The examples at ``index``, on the parameters' device.
@@ -167,8 +185,27 @@ class LocalTraining(ClientAlgorithm, Protocol):
     """Local training that a rule can ask for reports and for other objectives.
 
     Called as a client algorithm it trains on the task-weighted loss and reports at least ``update``
-    and ``client_lr``.
+    and ``client_lr``. What other client algorithms build on it is handed in as ``objective`` and
+    ``correct``.
     """
+
+    def __call__(
+        self,
+        job: Job,
+        model: nn.Module,
+        /,
+        *,
+        objective: Objective | None = None,
+        correct: Correct | None = None,
+    ) -> ClientResult:
+        """Report if asked to, train from the received model, and report the update.
+
+        :param job: The work.
+        :param model: Scratch memory: a model whose parameters and buffers are undefined on entry.
+        :param objective: As for :meth:`descend`; reports do not depend on it.
+        :param correct: As for :meth:`descend`.
+        """
+        ...
 
     def reporting(self, budget: Literal["all"] | int | None, /) -> LocalTraining:
         """The same training that also reports ``loss`` and ``task_loss`` of the received model.
@@ -184,8 +221,8 @@ class LocalTraining(ClientAlgorithm, Protocol):
         model: nn.Module,
         *,
         start: Tensor | None = None,
-        objective: Callable[[Tensor], Tensor] | None = None,
-        correct: Callable[[nn.Module], None] | None = None,
+        objective: Objective | None = None,
+        correct: Correct | None = None,
     ) -> Descent:
         """Train without reporting: the part that other client algorithms are built from.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Literal
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from ..buffers import trained_buffers
-from .base import ClientResult, Descent, Job
+from .base import ClientResult, Correct, Descent, Job, Objective
 from .randomness import SeededOperations
 from .report import report_losses
 
@@ -91,7 +91,15 @@ class LocalSGD:
         """The learning rate of a round, counted from 0."""
         return self.lr * self.lr_decay**round
 
-    def __call__(self, job: Job, model: nn.Module, /) -> ClientResult:
+    def __call__(
+        self,
+        job: Job,
+        model: nn.Module,
+        /,
+        *,
+        objective: Objective | None = None,
+        correct: Correct | None = None,
+    ) -> ClientResult:
         """Report on the received model if asked to, train, and report the update."""
         job.load(model)
         fields: dict[str, Tensor] = {}
@@ -100,7 +108,7 @@ class LocalSGD:
                 job, model, budget=self.report, batch_size=self.batch_size
             )
             fields["loss"] = job.task_weights.to(torch.float64) @ fields["task_loss"]
-        descent = self.descend(job, model)
+        descent = self.descend(job, model, objective=objective, correct=correct)
         fields["update"] = descent.params - job.params
         fields["client_lr"] = torch.tensor(descent.client_lr, dtype=torch.float64)
         fields["train_loss"] = descent.train_loss
@@ -117,14 +125,11 @@ class LocalSGD:
         model: nn.Module,
         *,
         start: Tensor | None = None,
-        objective: Callable[[Tensor], Tensor] | None = None,
-        correct: Callable[[nn.Module], None] | None = None,
+        objective: Objective | None = None,
+        correct: Correct | None = None,
     ) -> Descent:
         """Train without reporting; see :meth:`LocalTraining.descend`."""
-        weights, device = job.task_weights, job.params.device
-        if objective is None:
-            # losses may have another precision than the parameters
-            objective = lambda losses: weights.to(losses.dtype) @ losses  # noqa: E731
+        objective, device = objective or job.objective, job.params.device
         job.layout.write(job.params if start is None else start, model)
         model.train()
         parameters = [p for p in model.parameters() if p.requires_grad]

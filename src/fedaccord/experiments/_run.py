@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 from ..checkpoint import load, save, save_model
 from ..errors import StaleHistoryError
 from ..files import naming
+from ..rule import Rule
 from ..simulation import simulate, start
 from ..training import TrainingState
 from ._environment import environment
@@ -159,8 +160,9 @@ def _rounds(
     watch: Watch,
     checkpoint_seconds: float,
 ) -> None:
+    rule = experiment.rule.build()
     results = simulate(
-        experiment.rule.build(),
+        rule,
         setup.federation,
         rounds=experiment.rounds,
         local=experiment.local,
@@ -179,7 +181,7 @@ def _rounds(
             evaluation = None
             if experiment.evaluates_after(done):
                 last = done == experiment.rounds
-                evaluation = evaluation_of(setup, result.training, sampled, last=last)
+                evaluation = evaluation_of(setup, rule, result.training, sampled, last=last)
             records.write(line_of(record_of(result, evaluation)).encode())
             records.flush()
             now = time.monotonic()
@@ -188,22 +190,28 @@ def _rounds(
                 last_saved = time.monotonic()
             watch("training", done=done, of=experiment.rounds, evaluation=evaluation)
             training = result.training
-    model = setup.federation.module(training)
+    model = setup.federation.module(training, rule=rule)
     save_model(place.model_file, model.state_dict())
     write_json(place.summary_file, read_rounds(place.records_file)[1])
 
 
 def evaluation_of(
-    setup: Setup, training: TrainingState, sampled: Sequence[Sequence[int]], *, last: bool
+    setup: Setup,
+    rule: Rule[Any],
+    training: TrainingState,
+    sampled: Sequence[Sequence[int]],
+    *,
+    last: bool,
 ) -> Mapping[str, Any]:
     """What the model after a round achieved.
 
     :param setup: What is run.
+    :param rule: The rule, which may evaluate another model than the last one.
     :param training: The state after the round.
     :param sampled: The clients of every round so far.
     :param last: Whether it is the run's last round.
     """
-    model = setup.federation.module(training)
+    model = setup.federation.module(training, rule=rule)
     return setup.evaluator(model, training, sampled=sampled, last=last)
 
 

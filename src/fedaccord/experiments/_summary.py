@@ -95,6 +95,11 @@ _OUTCOMES = {
     "stalled": "stalled: no step that makes no client worse",
     "collapsed": "collapsed: the only admissible step was zero",
     "no-average": "without an average to stay near: the updates cancel",
+    "stationary": "stationary: the rule's step was zero",
+    "held-by-zero-updates": "held by clients that did not move: the rule's step was zero",
+    "all-zero": "without a step: nobody moved",
+    "no-examples": "without a step: only clients without examples moved",
+    "uniform": "with equal weights: those of the clients asked had become zero",
 }
 
 

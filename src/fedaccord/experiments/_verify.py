@@ -177,7 +177,8 @@ class _Files:
             found = load_file(file)
         except SafetensorError as error:
             raise _BadError(f"{file} is damaged: {error}.") from error
-        expected = self.setup.federation.module(self.training).state_dict()
+        rule = self.experiment.rule.build()
+        expected = self.setup.federation.module(self.training, rule=rule).state_dict()
         same = found.keys() == expected.keys() and all(
             torch.equal(found[name], value.cpu()) for name, value in expected.items()
         )
@@ -203,8 +204,9 @@ class _Files:
         if experiment.rule.lacks_reference:
             raise _OpenError("the reference has not been found yet")
         length = min(rounds, len(self.records))
+        rule = experiment.rule.build()
         results = simulate(
-            experiment.rule.build(),
+            rule,
             self.setup.federation,
             rounds=length,
             local=experiment.local,
@@ -219,7 +221,7 @@ class _Files:
             evaluations: list[Mapping[str, Any] | None] = [None]
             if "evaluation" in record:  # perhaps as the last round of a run that was made longer
                 evaluations = [
-                    evaluation_of(self.setup, training, sampled, last=last)
+                    evaluation_of(self.setup, rule, training, sampled, last=last)
                     for last in (training.round == experiment.rounds, True)
                 ]
             again = [line_of(record_of(result, each)).encode() for each in evaluations]

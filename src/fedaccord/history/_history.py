@@ -46,6 +46,21 @@ class Represented:
         """The length of each row, float64 ``[r]``."""
         return self.gram.diagonal().sqrt()
 
+    def block(self, columns: slice) -> Represented:
+        """The same rows in some of their columns, with the products of those.
+
+        :param columns: Which entries, for example those of one layer.
+        """
+        current, vectors = self._current[:, columns], self._vectors[list(self._slots), columns]
+        n, gram = self.num_current, torch.zeros_like(self.gram)
+        gram[:n, :n] = gramian(current)
+        if self._slots:
+            gram[:n, n:] = gramian(current, vectors)
+            gram[n:, :n] = gram[:n, n:].T
+            gram[n:, n:] = gramian(vectors)
+        slots = tuple(range(len(self._slots)))
+        return Represented(self.client_ids, n, gram, current, vectors, slots)
+
     def combine(self, coefficients: Tensor) -> Tensor:
         """``coefficients @ rows``, accumulated in float64, ``[dim]``; zero rows are not read.
 

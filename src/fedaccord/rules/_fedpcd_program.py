@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from ..history import Represented
@@ -60,3 +62,50 @@ class Program:
         lengths = self.scale * self.rows.lengths
         missing = self.margins - self.products(coefficients)
         return missing > ROUNDING * (lengths * size + self.margins)
+
+
+def pose(
+    rows: Represented,
+    shares: Tensor,
+    length: float,
+    rates: Mapping[int, float],
+    *,
+    tau: float | Sequence[float],
+    eps: float,
+    normalize: bool,
+    primary: bool,
+) -> Program:
+    """Steps 1 to 3: normalise rows and average; one margin a client.
+
+    :param rows: The represented clients' updates.
+    :param shares: Coefficients of the average, ``[r]``.
+    :param length: The average's length; zero if it has no direction.
+    :param rates: Client learning rates, by id; 1 for others.
+    :raises ValueError: If ``tau`` holds one value a client, but not for each of these.
+    """
+    rate = torch.tensor([rates.get(client, 1.0) for client in rows.client_ids], dtype=torch.float64)
+    if normalize:
+        # Delta / (|Delta| + eps client_lr) is the normalised pseudo-gradient
+        scale = 1 / (rows.lengths + eps * rate)
+        target = 1 / (length + eps * float(shares @ rate)) if length else 0.0
+    else:
+        scale, target = 1 / rate, 1 / float(shares @ rate) if length else 0.0
+    # a row whose squared length is below the smallest normal number has no direction left
+    tiny = torch.finfo(torch.float64).tiny
+    scale = torch.where((scale * rows.lengths) ** 2 >= tiny, scale, 0.0)
+    taus = torch.tensor(tau, dtype=torch.float64)
+    if taus.dim():
+        if max(rows.client_ids) >= len(taus):
+            raise ValueError(
+                f"`tau` must have one value for each client. Got {len(taus)}, but client "
+                f"{max(rows.client_ids)} takes part."
+            )
+        taus = taus[list(rows.client_ids)]
+    return Program(
+        rows=rows,
+        scale=scale,
+        margins=taus * (scale * rows.lengths) ** 2,
+        average=target * shares,
+        average_length=target * length,
+        target=target * shares if primary else torch.zeros_like(shares),
+    )

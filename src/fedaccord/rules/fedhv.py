@@ -14,8 +14,10 @@ from ..clients import ClientAlgorithm, LocalTraining
 from ..cohort import Cohort
 from ..errors import MalformedReplyError
 from ..layout import Spec
-from ..rule import Aggregation, Claims, Diagnostic, Flow, Request, Rule
+from ..rule import Aggregation, Claims, Diagnostic, Flow, Rule
 from ._checks import check_report, check_server_lr
+from ._composition import check_inner, relay
+from .localonly import LocalOnly
 from .uniform import Uniform
 
 
@@ -73,13 +75,8 @@ class FedHV(Rule[FedHVState]):
             raise ValueError(f"`floor` must be positive and finite. Got {self.floor}.")
         check_report(self.report)
         check_server_lr(self.server_lr)
-        if self.server is not None and not isinstance(self.server, Rule):
-            raise ValueError(f"`server` must be a rule, such as `FedPCD()`. Got {self.server!r}.")
-        if "train" not in self._server.needs:
-            raise ValueError(
-                f"`server` must train in a phase 'train'. {type(self.server).__name__} has "
-                f"{sorted(self._server.needs)}."
-            )
+        reason = "it has no shared model whose tasks could be weighted."
+        check_inner(self, self._server, name="server", refused={LocalOnly: reason})
 
     @property
     def needs(self) -> Mapping[str, tuple[str, ...]]:
@@ -120,15 +117,9 @@ class FedHV(Rule[FedHVState]):
 
     def round(self, state: FedHVState, params: Tensor) -> Flow[FedHVState]:
         """The aggregating rule's round, with the task weights in every request."""
-        inner = self._server.round(state.server, params)
-        request = next(inner)
-        while True:
-            payload = {**request.payload, "task_weights": state.weights}
-            cohort = yield Request(request.phase, request.params, payload)
-            try:
-                request = inner.send(cohort)
-            except StopIteration as stop:
-                return self._weigh(state, cohort, stop.value)
+        weights = {"task_weights": state.weights}
+        cohort, inner = yield from relay(self._server.round(state.server, params), weights)
+        return self._weigh(state, cohort, inner)
 
     def aggregate(self, state: FedHVState, cohort: Cohort) -> Aggregation[FedHVState]:
         """Make the step, and the weights of the next round.
@@ -136,6 +127,10 @@ class FedHV(Rule[FedHVState]):
         :param state: ``state.weights`` are the task weights the clients trained with.
         """
         return self._weigh(state, cohort, self._server.aggregate(state.server, cohort))
+
+    def evaluated(self, state: FedHVState, params: Tensor) -> Tensor:
+        """What the aggregating rule evaluates."""
+        return self._server.evaluated(state.server, params)
 
     def _weigh(
         self, state: FedHVState, cohort: Cohort, inner: Aggregation[Any]

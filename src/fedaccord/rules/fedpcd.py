@@ -10,17 +10,17 @@ from numbers import Integral, Real
 from typing import Literal
 
 import torch
-from torch import Tensor
 
 from ..cohort import Cohort
-from ..history import History, Represented
+from ..history import History
 from ..layout import Spec
 from ..linalg import norm
 from ..rule import Aggregation, Claims, Diagnostic, Rule
-from ._checks import check_server_lr
+from ._checks import check_rounds_advance, check_server_lr, check_state
 from ._fedpcd_diagnostics import diagnostics
-from ._fedpcd_program import Program
+from ._fedpcd_program import pose
 from ._fedpcd_solution import Infeasible, solve, without_direction
+from ._robust import check_max_norm, flags, shorten
 
 # a projected direction shorter than this part of the average's is noise: the only answer is zero
 COLLAPSED = 1e-8
@@ -65,11 +65,14 @@ class FedPCD(Rule[FedPCDState]):
     :param eps: Added to lengths before dividing, in units of the pseudo-gradient.
     :param server_lr: Factor of the step, positive; 1 is FedAvg's length.
     :param history_dtype: Keep represented updates in this floating-point type, to save memory.
+    :param max_norm: Shorten updates to at most this many median lengths of their round before
+        anything else, at least 1; by default updates are taken as they are.
 
     Deviations: the paper does not say what to do when the program is infeasible (the parent method
     PCD takes the average), nor the scale of the server learning rate (here 1 is FedAvg's length).
     It averages pseudo-gradients; here updates are averaged, as FedAvg does, which differs only
-    where clients of one round use different learning rates.
+    where clients of one round use different learning rates. ``max_norm`` is ours. Not robust
+    against hostile clients, each of whom has a veto.
     """
 
     tau: float | Sequence[float] = 0.02
@@ -80,6 +83,7 @@ class FedPCD(Rule[FedPCDState]):
     eps: float = 1e-8
     server_lr: float = 1.0
     history_dtype: Literal["float32", "bfloat16", "float16"] | None = None
+    max_norm: float | None = None
 
     paper = "Irshaid, Varam, AlHajri, preprint 2026, FedPCD"
     state_types = (FedPCDState, History)
@@ -112,11 +116,16 @@ class FedPCD(Rule[FedPCDState]):
                 f"Got {self.history_dtype!r}."
             )
         check_server_lr(self.server_lr)
+        check_max_norm(self.max_norm)
 
     @property
     def claims(self) -> Claims:
-        """No step against a client, at the average's length."""
-        return Claims(non_conflicting=True, scale_equivariant=self.eps == 0, keeps_mean_norm=True)
+        """No step against a client, at the average's length unless updates are shortened."""
+        return Claims(
+            non_conflicting=True,
+            scale_equivariant=self.eps == 0,
+            keeps_mean_norm=self.max_norm is None,
+        )
 
     def init(self, spec: Spec) -> FedPCDState:
         """An empty history.
@@ -137,16 +146,9 @@ class FedPCD(Rule[FedPCDState]):
         :raises InfeasibleError: If the program is infeasible and ``infeasible="raise"``.
         :raises ValueError: If the cohort's round is not after those remembered.
         """
-        if not isinstance(state, FedPCDState):
-            raise TypeError(
-                f"`state` must come from `rule.init(spec)`. Got {type(state).__name__}."
-            )
-        latest = max(state.history.rounds.values(), default=-1)
-        if cohort.round <= latest:
-            raise ValueError(
-                f"Rounds must advance, or nothing would ever leave the history. Got round "
-                f"{cohort.round} after round {latest}. Pass `round=` to `Cohort.stack`."
-            )
+        check_state(state, FedPCDState)
+        check_rounds_advance(state.history.rounds.values(), cohort.round)
+        cohort, factors = shorten(cohort, self.max_norm)
         recent = state.history.forget(before=cohort.round - self.history)
         rows = recent.join(cohort)
         rates = {**state.client_lr, **_client_lr(cohort)}
@@ -158,8 +160,16 @@ class FedPCD(Rule[FedPCDState]):
         noise *= float(shares @ rows.lengths)
         if length <= noise:  # opposite updates leave rounding errors, whose direction is nobody's
             length = 0.0
-        program = self._program(rows, shares, length, rates)
-
+        program = pose(
+            rows,
+            shares,
+            length,
+            rates,
+            tau=self.tau,
+            eps=self.eps,
+            normalize=self.normalize,
+            primary=self.primary,
+        )
         solution = solve(program, infeasible=self.infeasible)
         while solution.outcome in ("projected", "protected"):
             coefficients = program.target + solution.multipliers * program.scale
@@ -174,45 +184,17 @@ class FedPCD(Rule[FedPCDState]):
         step = self.server_lr * direction.to(cohort.updates.dtype)
 
         stalled = state.stalled + 1 if solution.outcome == "stalled" else 0
-        seen = {**diagnostics(program, solution), "stalled_rounds": stalled}
+        n = len(cohort)
+        seen = {
+            **diagnostics(program, solution),
+            **flags(cohort, rows.gram[:n, :n], factors),
+            "stalled_rounds": stalled,
+        }
         if stalled >= STALLED_ROUNDS_TO_WARN:
             _warn(stalled, seen)
         kept = recent.record(cohort, rows) if self.history else recent
         known = {client: rates.get(client, 1.0) for client in kept.rounds}
         return Aggregation(step, FedPCDState(kept, known, stalled), seen)
-
-    def _program(
-        self, rows: Represented, shares: Tensor, length: float, rates: Mapping[int, float]
-    ) -> Program:
-        """Steps 1 to 3: normalise rows and average; one margin a client."""
-        rate = torch.tensor(
-            [rates.get(client, 1.0) for client in rows.client_ids], dtype=torch.float64
-        )
-        if self.normalize:
-            # Delta / (|Delta| + eps client_lr) is the normalised pseudo-gradient
-            scale = 1 / (rows.lengths + self.eps * rate)
-            target = 1 / (length + self.eps * float(shares @ rate)) if length else 0.0
-        else:
-            scale, target = 1 / rate, 1 / float(shares @ rate) if length else 0.0
-        # a row whose squared length is below the smallest normal number has no direction left
-        tiny = torch.finfo(torch.float64).tiny
-        scale = torch.where((scale * rows.lengths) ** 2 >= tiny, scale, 0.0)
-        tau = torch.tensor(self.tau, dtype=torch.float64)
-        if tau.dim():
-            if max(rows.client_ids) >= len(tau):
-                raise ValueError(
-                    f"`tau` must have one value for each client. Got {len(tau)}, but client "
-                    f"{max(rows.client_ids)} takes part."
-                )
-            tau = tau[list(rows.client_ids)]
-        return Program(
-            rows=rows,
-            scale=scale,
-            margins=tau * (scale * rows.lengths) ** 2,
-            average=target * shares,
-            average_length=target * length,
-            target=target * shares if self.primary else torch.zeros_like(shares),
-        )
 
 
 def _client_lr(cohort: Cohort) -> dict[int, float]:
