@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import _completion as complete
+from ._drawing import check_figure, draw_spread
 from ._errors import InterruptedRun, UserError, preparing, running
 from ._options import changes, machine, place, settings
 
@@ -21,11 +22,17 @@ RESUMED_WITH = ("rounds", "workers", "data_dir")
 @click.argument("rules", nargs=-1, shell_complete=complete.names(complete.rules))
 @settings
 @click.option("--seed", "seeds", type=int, multiple=True, help="May be given several times.")
+@click.option(
+    "--figure",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Draw mean accuracy against spread over clients, into this .png or .svg file.",
+)
 @place
 @machine
 def compare(
     rules: tuple[str, ...],
     out: Path | None,
+    figure: Path | None,
     resume: bool,
     as_json: bool,
     seeds: tuple[int, ...],
@@ -35,13 +42,17 @@ def compare(
 
     Every rule gets the same split, the same clients in every round and the same seeds. Keys of
     local training may be given with a rule and hold for it alone: uniform:server_lr=1.2,lr=0.4.
-    Each run has a folder of its own inside --out.
+    Each run has a folder of its own inside --out. A preset may name rules, which are taken if none
+    are given.
     """
     from ._machine import of_comparison, print_json
-    from ._show import console, show_header, show_results
+    from ._results import show_results
+    from ._show import console, show_header
 
     screen, errors = console(quiet=as_json), console(to_errors=True, quiet=as_json)
     with preparing():
+        if figure is not None:
+            check_figure(figure)
         if resume:
             comparison = _resumed(rules, seeds, out, given)
         else:
@@ -55,6 +66,9 @@ def compare(
         raise InterruptedRun(
             f"Interrupted. Go on with: fedaccord compare --resume --out {comparison.folder}"
         ) from error
+    if figure is not None:
+        with running():
+            draw_spread(figure, done)
     if as_json:
         folders = comparison.folders
         print_json(of_comparison(done, folder=comparison.folder, folders=folders))
@@ -65,10 +79,12 @@ def compare(
 def _new(
     rules: tuple[str, ...], seeds: tuple[int, ...], out: Path | None, given: dict[str, Any]
 ) -> Comparison:
-    from ..experiments import RunFolder, rule_classes
+    from ..experiments import RunFolder, read_preset, rule_classes
     from ._comparison import Comparison
     from ._experiments import experiment_of, is_file, labels, parse_sets, slug
 
+    if not rules and given["preset"] is not None:
+        rules = read_preset(given["preset"]).rules
     if not rules:
         known = ", ".join(rule_classes())
         raise UserError(f"`compare` needs rules, for example fedavg fedpcd. Known: {known}.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import click
 
 from ..errors import CheckpointError
+from ._drawing import require_figures
 from ._errors import InterruptedRun, UserError, preparing, running
 
 MARKER = "demo.json"
@@ -68,7 +68,8 @@ def demo(out: Path, rounds_scale: float, seed: int, workers: int | None, figure:
     """
     from ._comparison import Comparison
     from ._experiments import experiment_of, labels
-    from ._show import console, show_header, show_results
+    from ._results import show_results
+    from ._show import console, show_header
 
     screen, errors = console(), console(to_errors=True)
     with preparing():
@@ -111,26 +112,6 @@ def demo(out: Path, rounds_scale: float, seed: int, workers: int | None, figure:
         figures = " and ".join(str(out / name) for name in FIGURES)
         screen.print(f"\nFigure: {figures}", soft_wrap=True)
     screen.print(f"Tables and sentences: {out / REPORT}", soft_wrap=True)
-
-
-def require_figures() -> None:
-    """Check that figures can be drawn, before anything is trained.
-
-    :raises UserError: If matplotlib is not installed, where the message names the extra, or does
-        not work.
-    """
-    if importlib.util.find_spec("matplotlib") is None:
-        raise UserError(
-            "Figures need matplotlib, which is not installed. Install it with "
-            "`pip install 'fedaccord[plots]'`, or leave the figure out by `--no-figure`."
-        )
-    try:
-        importlib.import_module("..plots", __package__)
-    except Exception as error:  # a broken installation may raise anything
-        raise UserError(
-            f"Figures need matplotlib, which is installed and does not load: {error}. Install it "
-            f"again, or leave the figure out by `--no-figure`."
-        ) from error
 
 
 def clear(out: Path) -> None:

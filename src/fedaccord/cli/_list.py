@@ -132,9 +132,11 @@ def _presets() -> list[Entry]:
             "minutes": preset.minutes,
             "measured": preset.measured,
             "needs_data": preset.needs_data,
+            "rules": preset.rules,
         }
         about = f"about {preset.minutes:g} min on two cores ({preset.measured}); needs {needs}"
-        entries.append(Entry(preset.name, preset.title, (preset.description, about), facts))
+        rules = f"compares {' '.join(preset.rules)}" if preset.rules else ""
+        entries.append(Entry(preset.name, preset.title, (preset.description, rules, about), facts))
     return entries
 
 

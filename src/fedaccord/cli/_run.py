@@ -44,7 +44,8 @@ def run(
     from ._experiments import labels, slug
     from ._machine import of_run, print_json
     from ._progress import Progress, rounds_of
-    from ._show import console, show_header, show_results, warnings_as_lines
+    from ._results import show_results
+    from ._show import console, show_header, warnings_as_lines
 
     screen, errors = console(quiet=as_json), console(to_errors=True, quiet=as_json)
     with preparing():

@@ -1,34 +1,20 @@
-"""What a user sees before and after a run."""
+"""What a user sees before a run, and while it goes on."""
 
 from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 from rich.console import Console
 from rich.table import Table
 
-from ..experiments import (
-    RuleChoice,
-    Run,
-    Setup,
-    count,
-    legend,
-    measures,
-    of_clients,
-    over_seeds,
-    remarks,
-    span,
-    spell,
-    subject,
-)
+from ..experiments import RuleChoice, Setup, count, span
 from ..rules import StalledWarning
 
 WIDTH_OFF_TERMINAL = 120
-MOST_NAMED = 12  # clients that still make a table of one column each
 
 
 def console(*, to_errors: bool = False, to: TextIO | None = None, quiet: bool = False) -> Console:
@@ -79,103 +65,6 @@ def show_header(out: Console, setups: Sequence[Setup], *, seeds: Sequence[int], 
     out.print(lines)
 
 
-def results_table(runs: Sequence[tuple[str, Sequence[Run]]], *, title: str = "") -> Table:
-    """One row a rule; mean and sample deviation where there are several seeds.
-
-    :param runs: Name and runs, one a seed, of each rule.
-    :param title: Above the table.
-    """
-    table = Table(title=title or None, title_justify="left", header_style="bold", box=None)
-    table.add_column("rule")
-    for measure in measures(runs[0][1][0].final):
-        table.add_column(measure.name, justify="right")
-    for name, seeds in runs:
-        cells = []
-        for each in zip(*(measures(run.final) for run in seeds), strict=True):
-            mean, deviation = over_seeds([measure.value for measure in each])
-            text = spell(mean, fraction=each[0].fraction)
-            if deviation is not None:
-                text += f" ± {spell(deviation, fraction=each[0].fraction).removesuffix(' %')}"
-            cells.append(text)
-        table.add_row(name, *cells)
-    return table
-
-
-def show_results(
-    out: Console, runs: Sequence[tuple[str, Sequence[Run]]], *, others: bool = True
-) -> None:
-    """Print the table, what its numbers are about, and everything that did not go as usual.
-
-    :param others: Whether to show other models and other clients too.
-    """
-    out.print()
-    out.print(results_table(runs))
-    out.print()
-    for line in legend(runs[0][1][0].final):
-        out.print(line)
-    if (count := len(runs[0][1])) > 1:
-        out.print(f"Mean ± sample standard deviation over {count} seeds.")
-    clients = runs[0][1][0].final.get("clients", {})
-    if "rows" in clients and len(clients["names"]) <= MOST_NAMED:
-        out.print()
-        out.print(named_clients_table(runs))
-    if others and any(run.final.get("also") for _, seeds in runs for run in seeds):
-        out.print()
-        out.print("Other models and other clients", style="bold")
-        out.print(others_table(runs))
-    out.print()
-    show_remarks(out, runs)
-
-
-def named_clients_table(runs: Sequence[tuple[str, Sequence[Run]]]) -> Table:
-    """The value of each client with rows of its own, mean over seeds, and its number of rows."""
-    clients = runs[0][1][0].final["clients"]
-    fraction = clients["quantity"] == "accuracy"
-    table = Table(header_style="bold", box=None)
-    table.add_column(f"{clients['quantity']} at")
-    for name, rows in zip(clients["names"], clients["rows"], strict=True):
-        table.add_column(f"{name} ({count(rows, 'row')})", justify="right")
-    for name, seeds in runs:
-        each = zip(*(run.final["clients"]["values"] for run in seeds), strict=True)
-        known = [[value for value in values if value is not None] for values in each]
-        means = [spell(over_seeds(v)[0], fraction=fraction) if v else "none" for v in known]
-        table.add_row(name, *means)
-    return table
-
-
-def others_table(runs: Sequence[tuple[str, Sequence[Run]]]) -> Table:
-    """What was measured beside the global model on all clients: a row a rule and subject."""
-    table = Table(header_style="bold", box=None)
-    for head in ("rule", "what"):
-        table.add_column(head, overflow="fold")
-    heads = ("clients", "mean", "worst 10 %", "spread", "Jain")
-    for head in heads:
-        table.add_column(head, justify="right", no_wrap=True)
-    for name, seeds in runs:
-        by_subject: dict[str, list[Mapping[str, Any]]] = {}
-        for run in seeds:
-            for block in run.final.get("also", ()):
-                by_subject.setdefault(subject(block), []).append(block)
-        for what, blocks in by_subject.items():
-            numbers = zip(*(of_clients(block) for block in blocks), strict=True)
-            cells = [
-                spell(over_seeds([m.value for m in each])[0], fraction=each[0].fraction)
-                for each in numbers
-            ]
-            clients = span([block["summary"]["num_clients"] for block in blocks])
-            table.add_row(name, what, clients, *cells)
-    return table
-
-
-def show_remarks(out: Console, runs: Sequence[tuple[str, Sequence[Run]]]) -> None:
-    """Print what was dropped, skipped or fell back in each run."""
-    for name, seeds in runs:
-        for run in seeds:
-            who = f"{name}, seed {run.experiment.seed}" if len(seeds) > 1 else name
-            notes = remarks(run.summary)
-            out.print(f"{who}: {'; '.join(notes)}." if notes else f"{who}: {_clean(run)}.")
-
-
 @contextlib.contextmanager
 def warnings_as_lines(out: Console) -> Iterator[None]:
     """Print the library's warnings as lines; the first of a kind, since the summary counts them."""
@@ -190,11 +79,6 @@ def warnings_as_lines(out: Console) -> Iterator[None]:
         warnings.simplefilter("always", StalledWarning)
         warnings.showwarning = show
         yield
-
-
-def _clean(run: Run) -> str:
-    used = run.summary["contributions"]["used"]
-    return f"all {used} contributions used, nothing dropped, no round empty, no fallback"
 
 
 def _spelt_out(rule: RuleChoice) -> str:

@@ -25,6 +25,7 @@ class Preset:
     :param minutes: How long a run takes on two cores.
     :param measured: How that was measured.
     :param needs_data: Whether it needs data that do not come with the package.
+    :param rules: The rules that ``compare`` trains with if none are given, as typed there.
     :param settings: The values, as :func:`~fedaccord.experiments.from_table` takes them.
     """
 
@@ -35,6 +36,7 @@ class Preset:
     measured: str
     needs_data: bool
     settings: Mapping[str, Any]
+    rules: tuple[str, ...] = ()
 
 
 def list_presets() -> tuple[str, ...]:
@@ -63,6 +65,7 @@ def read_preset(name: str) -> Preset:
             "needs_data": bool,
         }
         told = {key: convert(about[key], hint, name=key) for key, hint in hints.items()}
+        told["rules"] = convert(about.get("rules", ()), tuple[str, ...], name="rules")
     except (ValueError, KeyError, TypeError) as error:
         raise FedAccordError(
             f"The preset `{name}` inside the package is damaged: {error}. Install it again."

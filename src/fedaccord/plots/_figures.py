@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ._panels import draw_accuracy_over_rounds, draw_client_accuracies, draw_task_accuracies
+from ._spread import draw_accuracy_against_spread
 from ._style import Measured, new_figure
 
 
@@ -27,6 +28,21 @@ def accuracy_over_rounds(runs: Sequence[Measured]) -> Figure:
     :raises ValueError: If there is no run, or one lacks what is drawn.
     """
     return _single(runs, "clients", draw_accuracy_over_rounds)
+
+
+def accuracy_against_spread(runs: Sequence[Measured]) -> Figure:
+    """Draw the clients' mean accuracy against its spread: up and to the left is better for all.
+
+    Models of the clients' own are drawn beside the global one, as open points.
+
+    :param runs: At least one, each with an evaluation of clients; those of one name, with different
+        seeds, make one point.
+    :raises ValueError: If there is no run, or one lacks what is drawn.
+    """
+    _require(runs, "clients")
+    figure = new_figure(8, 5.5)
+    draw_accuracy_against_spread(figure.subplots(), runs)
+    return figure
 
 
 def task_accuracies(runs: Sequence[Measured]) -> Figure:
