@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -109,3 +110,34 @@ def test_a_preset_without_rules_leaves_them_to_the_call():
     result = call("compare", "--preset", "heart", "--out", "a")
     assert result.exit_code == 2
     assert result.stderr.startswith("Error: `compare` needs rules")
+
+
+def test_a_rule_that_fails_does_not_keep_the_others_from_running():
+    # the server's step grows a hundredfold a round
+    rules = ("servermomentum:rule=fedavg,server_lr=1e38", "fedavg")
+    result = call("compare", *rules, *HEART, "--rounds", "9", "--out", "a")
+    assert result.exit_code == 1
+    assert "FedAvg " in result.stdout
+    last = result.stderr.splitlines()[-1]
+    assert last.startswith(
+        "Error: 1 of 2 runs failed, and rules that lack one are not in the table: "
+        "ServerMomentum, seed 0: "
+    )
+    assert not (Path("a") / "servermomentum" / "summary.json").exists()
+
+
+def test_failed_runs_are_told_to_programs_too():
+    rules = ("servermomentum:rule=fedavg,server_lr=1e38", "fedavg")
+    result = call("compare", *rules, *HEART, "--rounds", "9", "--out", "a", "--json")
+    assert result.exit_code == 1
+    found = json.loads(result.stdout)
+    assert [rule["name"] for rule in found["rules"]] == ["FedAvg"]
+    assert found["rules"][0]["runs"][0]["folder"] == "a/fedavg"
+    assert [each["name"] for each in found["failed"]] == ["ServerMomentum"]
+
+
+def test_where_every_run_fails_there_is_no_table():
+    rules = ("servermomentum:rule=fedavg,server_lr=1e38",)
+    result = call("compare", *rules, *HEART, "--rounds", "9", "--out", "a")
+    assert result.exit_code == 1
+    assert result.stderr.splitlines()[-1].startswith("Error: Every run failed. ServerMomentum, ")

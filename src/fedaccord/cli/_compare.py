@@ -9,7 +9,7 @@ import click
 
 from . import _completion as complete
 from ._drawing import check_figure, draw_spread
-from ._errors import InterruptedRun, UserError, preparing, running
+from ._errors import InterruptedRun, RunError, UserError, preparing, running
 from ._options import changes, machine, place, settings
 
 if TYPE_CHECKING:  # PyTorch takes a second to import, which the help does without
@@ -45,6 +45,7 @@ def compare(
     Each run has a folder of its own inside --out. A preset may name rules, which are taken if none
     are given.
     """
+    from ..experiments import count
     from ._machine import of_comparison, print_json
     from ._results import show_results
     from ._show import console, show_header
@@ -61,19 +62,27 @@ def compare(
     show_header(screen, setups, seeds=comparison.seeds, at=comparison.folder)
     try:
         with running():
-            done = comparison.carry_out(errors, resume=resume)
+            done, failed = comparison.carry_out(errors, resume=resume)
     except KeyboardInterrupt as error:
         raise InterruptedRun(
             f"Interrupted. Go on with: fedaccord compare --resume --out {comparison.folder}"
         ) from error
+    if not done:
+        raise RunError(f"Every run failed. {failed[0]}")
     if figure is not None:
         with running():
             draw_spread(figure, done)
     if as_json:
-        folders = comparison.folders
-        print_json(of_comparison(done, folder=comparison.folder, folders=folders))
+        folders = comparison.folders_by_run
+        print_json(of_comparison(done, failed, folder=comparison.folder, folders=folders))
     else:
         show_results(screen, done)
+    if failed:
+        told = "; ".join(map(str, failed))
+        raise RunError(
+            f"{len(failed)} of {count(len(comparison.entries), 'run')} failed, and rules that lack "
+            f"one are not in the table: {told}"
+        )
 
 
 def _new(

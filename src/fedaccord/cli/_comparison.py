@@ -10,7 +10,7 @@ from typing import Any
 
 from rich.console import Console
 
-from ..errors import CheckpointError
+from ..errors import CheckpointError, FedAccordError
 from ..experiments import (
     Experiment,
     FolderError,
@@ -22,6 +22,7 @@ from ..experiments import (
     read_json,
     write_json,
 )
+from ._errors import one_line
 from ._experiments import slug
 from ._progress import Progress, rounds_of
 from ._show import warnings_as_lines
@@ -41,6 +42,23 @@ class Entry:
     name: str
     folder: str
     experiment: Experiment
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A run that could not be carried out to its end.
+
+    :param name: The rule's name in tables.
+    :param seed: Its seed.
+    :param reason: What the library said.
+    """
+
+    name: str
+    seed: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.name}, seed {self.seed}: {one_line(self.reason)}"
 
 
 @dataclass
@@ -114,6 +132,12 @@ class Comparison:
         """The runs' folders."""
         return [self.folder / entry.folder for entry in self.entries]
 
+    @property
+    def folders_by_run(self) -> dict[tuple[str, int], Path]:
+        """The runs' folders, by the rule's name and the seed."""
+        keys = ((entry.name, entry.experiment.seed) for entry in self.entries)
+        return dict(zip(keys, self.folders, strict=True))
+
     def prepare(self, *, resume: bool) -> list[Setup]:
         """Check every run; write nothing.
 
@@ -125,15 +149,18 @@ class Comparison:
         ]
         return self.setups[:: len(self.seeds)]
 
-    def carry_out(self, errors: Console, *, resume: bool) -> list[tuple[str, list[Run]]]:
-        """Run what is not finished.
+    def carry_out(
+        self, errors: Console, *, resume: bool
+    ) -> tuple[list[tuple[str, list[Run]]], list[Failed]]:
+        """Run what is not finished. A run that fails does not keep the others from running.
 
         :param errors: Where progress is shown.
         :param resume: Whether the folder holds the comparison already.
-        :return: Name and runs, one a seed, of each rule.
+        :return: Name and runs, one a seed, of each rule whose runs all ended; and the failed runs.
         :raises FolderError: If somebody else has begun in the folder since it was checked.
         """
         runs: dict[str, list[Run]] = {}
+        failed: list[Failed] = []
         total = sum(rounds_of(setup.experiment) for setup in self.setups)
         place = RunFolder(self.folder)
         with place.held(), warnings_as_lines(errors), Progress(errors, total=total) as progress:
@@ -142,9 +169,17 @@ class Comparison:
                 self._write()
             for entry, folder, setup in zip(self.entries, self.folders, self.setups, strict=True):
                 progress.now(entry.name, setup.experiment)
-                run = carry_out(setup, folder, resume=True, watch=progress)
+                try:
+                    run = carry_out(setup, folder, resume=True, watch=progress)
+                except (ValueError, FedAccordError) as error:
+                    if isinstance(error, FolderError | CheckpointError):
+                        raise
+                    failed.append(Failed(entry.name, entry.experiment.seed, str(error)))
+                    errors.print(f"Failed: {failed[-1]}", soft_wrap=True)
+                    continue
                 runs.setdefault(entry.name, []).append(dataclasses.replace(run, name=entry.name))
-        return list(runs.items())
+        whole = [(name, seeds) for name, seeds in runs.items() if len(seeds) == len(self.seeds)]
+        return whole, failed
 
     def _write(self) -> None:
         """Write every configuration before the first round, so that all can be resumed."""

@@ -12,7 +12,7 @@ import click
 
 from ..errors import CheckpointError
 from ._drawing import require_figures
-from ._errors import InterruptedRun, UserError, preparing, running
+from ._errors import InterruptedRun, RunError, UserError, preparing, running
 
 MARKER = "demo.json"
 MARK = {"made_by": "fedaccord demo"}
@@ -94,7 +94,10 @@ def demo(out: Path, rounds_scale: float, seed: int, workers: int | None, figure:
                 screen.print(f"\n{part.title}", style="bold")
                 show_header(screen, ready, seeds=[seed], at=comparison.folder)
                 mark(out)
-                done.append(comparison.carry_out(errors, resume=False))
+                runs, failed = comparison.carry_out(errors, resume=False)
+                if failed:
+                    raise RunError(str(failed[0]))
+                done.append(runs)
     except KeyboardInterrupt as error:
         raise InterruptedRun("Interrupted. Start it again with the same command.") from error
     clients, tasks = ([run for _, seeds in runs for run in seeds] for runs in done)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
 from ..experiments import Run, dumps, measures, over_seeds, remarks, to_table
+from ._comparison import Failed
 
 
 def print_json(content: Any) -> None:
@@ -34,25 +36,34 @@ def of_run(name: str, run: Run, folder: Path) -> dict[str, Any]:
 
 
 def of_comparison(
-    runs: Sequence[tuple[str, Sequence[Run]]], *, folder: Path, folders: Sequence[Path]
+    runs: Sequence[tuple[str, Sequence[Run]]],
+    failed: Sequence[Failed],
+    *,
+    folder: Path,
+    folders: Mapping[tuple[str, int], Path],
 ) -> dict[str, Any]:
     """Several rules with several seeds.
 
     :param runs: Name and runs, one a seed, of each rule.
     :param folder: The comparison's folder.
-    :param folders: Those of the runs, rule by rule.
+    :param failed: The runs that did not end.
+    :param folders: Those of the runs, by the rule's name and the seed.
     """
-    places = iter(folders)
     rules = [
         {
             "name": name,
             "measures": _measures(seeds),
-            "runs": [of_run(name, run, next(places)) for run in seeds],
+            "runs": [of_run(name, run, folders[name, run.experiment.seed]) for run in seeds],
         }
         for name, seeds in runs
     ]
     seeds = [run.experiment.seed for run in runs[0][1]]
-    return {"folder": str(folder), "seeds": seeds, "rules": rules}
+    return {
+        "folder": str(folder),
+        "seeds": seeds,
+        "rules": rules,
+        "failed": [dataclasses.asdict(each) for each in failed],
+    }
 
 
 def _measures(seeds: Sequence[Run]) -> list[dict[str, Any]]:
