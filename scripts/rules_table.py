@@ -4,9 +4,9 @@
 
 The idea comes from each rule's class, what clients report from its ``needs``, what it promises from
 its ``claims``; what server and clients keep is measured: eight clients, two a round, after every
-client has taken part, and again after many rounds without most of them. Known weaknesses are the
-first paragraph below that heading on the rule's page. With ``--check`` nothing is written, and a
-table that is not up to date is an error.
+client has taken part, and again after many rounds without most of them. Cost and known weaknesses
+are the first paragraphs below those headings on the rule's page. With ``--check`` nothing is
+written, and a table that is not up to date is an error.
 """
 
 from __future__ import annotations
@@ -143,16 +143,18 @@ def first_line(rule: type[Rule[Any]]) -> str:
     return re.sub(r":math:`([^`]*)`", r"$\1$", line).replace("``", "`")
 
 
-def weakness(module: str) -> str:
-    """The first paragraph of a page's known weaknesses.
+def paragraph(module: str, heading: str) -> str:
+    """The first paragraph below a heading of a rule's page.
 
     :raises SystemExit: If the page has none.
     """
     text = (ROOT / "docs" / "rules" / f"{module}.md").read_text(encoding="utf-8")
-    found = re.search(r"^## Known weaknesses\n+(.+?)(?:\n\n|\Z)", text, re.MULTILINE | re.DOTALL)
+    pattern = rf"^## {heading}[^\n]*\n+(.+?)(?:\n\n|\Z)"
+    found = re.search(pattern, text, re.MULTILINE | re.DOTALL)
     if not found:
-        raise SystemExit(f"docs/rules/{module}.md needs a section `## Known weaknesses`.")
-    return " ".join(found[1].split())
+        raise SystemExit(f"docs/rules/{module}.md needs a section `## {heading}`.")
+    # links of a page start in its own folder
+    return re.sub(r"\]\((?=\w+\.md)", "](rules/", " ".join(found[1].split()))
 
 
 def row(name: str) -> str:
@@ -170,7 +172,8 @@ def row(name: str) -> str:
         at_the_server(server, later),
         at_a_client(clients),
         "; ".join(promised) or "nothing",
-        weakness(module),
+        paragraph(module, "Cost"),
+        paragraph(module, "Known weaknesses"),
     )
     return f"| {' | '.join(cells)} |"
 
@@ -181,10 +184,10 @@ def table() -> str:
     names = [n for n in names if issubclass(getattr(rules, n), Rule)]
     head = (
         "| rule | idea | clients report beside the update | server keeps | a client keeps | "
-        "promised of a step (tested) | known weaknesses |"
+        "promised of a step (tested) | cost | known weaknesses |"
     )
     return "\n".join(
-        [head, "|---|---|---|---|---|---|---|", *map(row, sorted(names, key=str.lower))]
+        [head, "|---|---|---|---|---|---|---|---|", *map(row, sorted(names, key=str.lower))]
     )
 
 
