@@ -48,8 +48,8 @@ def draw_accuracy_against_spread(axes: Axes, runs: Sequence[Measured]) -> None:
     for point in points:
         colour = colours[point.own]
         face = "none" if point.own else colour
-        look: dict[str, Any] = {"color": colour, "markerfacecolor": face, "markersize": 6, "zorder": 4}
-        axes.plot(point.spread, point.mean, "o", **look)
+        look: dict[str, Any] = {"color": colour, "markerfacecolor": face, "zorder": 4}
+        axes.plot(point.spread, point.mean, "o", markersize=6, **look)
     rounds = runs[0].evaluations[-1][0]
     tidy(
         axes,
