@@ -140,10 +140,14 @@ def fedlf() -> Callable[[Round, Any], Any]:
         def block(columns: slice) -> Array:
             rows = r.deltas[:, columns]
             lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-            mu = lengths.mean()
-            rows = rows / lengths * mu
-            extra = [h @ rows, *[v[columns] for v in old]]
-            rows = np.array([*rows, *[v / np.linalg.norm(v) * mu for v in extra]])
+            mu = lengths.mean()  # of all rows, also of those that are zero and then dropped
+            moving = lengths[:, 0] > 0
+            if not moving.any():
+                return np.zeros(rows.shape[1])
+            rows, part = rows[moving] / lengths[moving] * mu, h[moving]
+            extra = [part @ rows, *[v[columns] for v in old]]
+            extra = [v / np.linalg.norm(v) * mu for v in extra if np.linalg.norm(v) > 0]
+            rows = np.array([*rows, *extra])
             d = min_norm(rows) @ rows
             return d if np.linalg.norm(d) > 1e-7 * mu else 0 * d
 
@@ -196,7 +200,7 @@ def fedheal(threshold: float, beta: float) -> Callable[[Round, Any], Any]:
     return rule
 
 
-def fedpw(beta: float, drop: float) -> Callable[[Round, Any], Any]:
+def fedpw(beta: float, drop: float, *, bounded: bool = True) -> Callable[[Round, Any], Any]:
     def rule(r: Round, state: Any) -> Any:
         n_all, m, ids = r.num_clients, len(r.ids), r.ids
         first = state is None
@@ -213,6 +217,7 @@ def fedpw(beta: float, drop: float) -> Callable[[Round, Any], Any]:
             ("a", "P", nu, beta * loss.mean() / state["l0"]),
             ("b", "R", q, beta * s.mean() / state["s0"]),
         ):
+            rate = min(max(rate, 0.0), 1.0) if bounded else rate
             state[a][ids] = (1 - rate) * state[a][ids] + rate * new
             before = sum(state[p][c] if c in state["seen"] else 1 / n_all for c in ids)
             value = state[p][ids] + state[a][ids]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import torch
 from torch.testing import assert_close
 
 from common import make_cohort, quadratic_federation, spec
-from fedaccord import AFL, FedHV, LocalSGD, ServerMomentum, simulate
+from fedaccord import AFL, FedHV, LocalSGD, NonFiniteError, ServerMomentum, simulate
 
 ROWS = [[1.0, 0.0], [0.0, 1.0]]
 LOCAL = LocalSGD(lr=0.1, batch_size=10)
@@ -138,3 +139,19 @@ def test_a_client_beyond_the_federation_is_refused():
 def test_impossible_settings_are_refused(options: dict[str, Any], message: str):
     with pytest.raises(ValueError, match=message):
         AFL(**options)
+
+
+@pytest.mark.parametrize("loss", [1e15, 1e200])
+def test_equal_losses_leave_the_mixture_however_large_they_are(loss: float):
+    rule = AFL(lr_lambda=0.1)
+    state = replace(rule.init(spec(1, 2)), weights=torch.tensor([0.4, 0.6], dtype=torch.float64))
+    cohort = make_cohort([[1.0], [2.0]], loss=[loss, loss])
+    # the projection takes back what all entries have in common
+    assert_close(rule.aggregate(state, cohort).state.weights, state.weights, rtol=0, atol=1e-15)
+
+
+def test_an_ascent_that_overflows_names_the_client():
+    rule = AFL(lr_lambda=1e200)
+    cohort = make_cohort([[1.0], [2.0]], loss=[1.0, 1e200])
+    with pytest.raises(NonFiniteError, match="Client 1 has loss 1e"):
+        rule.aggregate(rule.init(spec(1, 2)), cohort)

@@ -185,6 +185,17 @@ def test_the_step_is_finite_and_fits_the_model(rule: Rule[Any], updates: Callabl
 
 
 @every_rule
+@pytest.mark.parametrize("name", ["all zero", "opposite"])
+def test_a_round_without_step_says_why(rule: Rule[Any], name: str):
+    cohort = cohort_of(INPUTS[name]())
+    step, _, seen = rule.aggregate(state_of(rule, cohort), cohort)
+    if not step.any():
+        assert seen["outcome"] not in ("moved", "projected", "average")
+    else:  # some rules do move: by unequal weights, or by what they remember
+        assert name == "opposite"
+
+
+@every_rule
 @every_input
 def test_the_inputs_are_left_alone(rule: Rule[Any], updates: Callable[[], Tensor]):
     cohort = cohort_of(updates())

@@ -12,7 +12,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from common import make_cohort
-from fedaccord import CRAFT, Aggregation, Layout
+from fedaccord import CRAFT, Aggregation, Cohort, Layout, Reply, Spec
 from fedaccord.rules._blocks import blocks_of, owners
 from fedaccord.rules.craft import CRAFTState
 
@@ -166,3 +166,35 @@ def test_a_model_that_is_one_layer_is_one_block():
 def test_impossible_settings_are_refused(options: dict[str, Any], message: str):
     with pytest.raises(ValueError, match=message):
         CRAFT(**options)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
+@pytest.mark.parametrize("size", [200, 5000])
+def test_large_blocks_and_coarse_dtypes_keep_their_clients(dtype: torch.dtype, size: int):
+    # nearly orthogonal rows: each client's progress along its unit update is its share, 3/4 and 1/4
+    rng = torch.Generator().manual_seed(0)
+    rows = torch.randn(2, size, generator=rng).to(dtype)
+    layout = Layout(("w.weight",), ((size,),))
+    replies = [Reply(i, (3, 1)[i], {"update": row}) for i, row in enumerate(rows)]
+    rule = CRAFT(server_lr=1.0)
+    cohort = Cohort.stack(replies, layout=layout)
+    step, _, seen = rule.aggregate(rule.init(Spec(layout, 2)), cohort)
+    progress = rows.double() @ step.double() / rows.double().norm(dim=1)
+    eps = torch.finfo(dtype).eps
+    assert_close(progress, torch.tensor([0.75, 0.25]).double(), rtol=0, atol=10 * eps)
+    assert seen["outcome"] == "moved"
+
+
+@pytest.mark.parametrize(
+    ("angle", "resolved"),
+    # the floor in float64 is a singular value of 1e-7 of the largest: half the angle
+    [(1e-5, True), (1e-6, True), (1e-8, False)],
+)
+def test_nearly_parallel_clients_are_told_apart_down_to_the_floor(angle: float, resolved: bool):
+    rows = torch.tensor([[1.0, 0.0], [math.cos(angle), math.sin(angle)]], dtype=torch.float64)
+    layout = Layout(("w",), ((2,),))
+    replies = [Reply(i, (3, 1)[i], {"update": row}) for i, row in enumerate(rows)]
+    rule = CRAFT(server_lr=1.0)
+    _, _, seen = rule.aggregate(rule.init(Spec(layout, 2)), Cohort.stack(replies, layout=layout))
+    # where they are one direction to us, least squares: both get 1/2 instead of 3/4 and 1/4
+    assert seen["largest_residual"] == pytest.approx(0.0 if resolved else 0.25, abs=1e-3)

@@ -157,7 +157,7 @@ def test_local_only_leaves_the_shared_model_and_its_statistics():
     assert all(result.diagnostics["outcome"] == "local" for result in results)
     assert torch.equal(first.params, last.params)
     assert not last.buffers["norm.running_mean"].any()  # as they began
-    assert last.client_states[0]["norm.running_mean"].any()  # the own model's
+    assert last.client_states[0]["personal buffer: norm.running_mean"].any()  # the own model's
 
 
 @pytest.mark.parametrize("rule", [Ditto(0.5), LocalOnly()], ids=["Ditto", "LocalOnly"])
@@ -166,8 +166,33 @@ def test_own_models_keep_their_running_statistics(rule: Rule[Any]):
     # its own last value, so that after two rounds 19 % of the way is made from zero
     federation = normalised_federation([8, 8])
     results = list(simulate(rule, federation, rounds=2, local=LocalSGD(lr=1e-9, batch_size=8)))
-    one, two = (r.training.client_states[0]["norm.running_mean"] for r in results)
+    one, two = (r.training.client_states[0]["personal buffer: norm.running_mean"] for r in results)
     assert_close(two, one * 1.9, rtol=1e-4, atol=1e-6)
+
+
+class Named(nn.Module):
+    """A model whose buffers are called like what clients keep."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.w = nn.Parameter(torch.zeros(2, dtype=torch.float64))
+        for name in ("personal", "control", "dual"):
+            self.register_buffer(name, torch.full((3,), 7.0, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("rule", [Ditto(0.5), LocalOnly()], ids=["Ditto", "LocalOnly"])
+def test_a_buffer_of_any_name_leaves_what_clients_keep_alone(rule: Rule[Any]):
+    points = [torch.tensor([[4.0, 0.0]], dtype=torch.float64)] * 2
+
+    def losses(model: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
+        return ((model.w - batch[0]) ** 2).sum(1).mean().reshape(1) / 2
+
+    federation = Federation(Named, losses, [Rows(each) for each in points])
+    *_, last = simulate(rule, federation, rounds=1, local=LocalSGD(lr=0.5))
+    kept = last.training.client_states[0]
+    # one step from zero, half of the way to (4, 0)
+    assert_close(kept["personal"], torch.tensor([2.0, 0.0], dtype=torch.float64))
+    assert_close(kept["personal buffer: control"], torch.full((3,), 7.0, dtype=torch.float64))
 
 
 def test_a_client_kept_from_training_by_its_policy_keeps_its_own_model():

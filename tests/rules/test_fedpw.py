@@ -10,7 +10,16 @@ import torch
 from torch.testing import assert_close
 
 from common import make_cohort, spec
-from fedaccord import Aggregation, FedPW, MalformedReplyError
+from fedaccord import (
+    Aggregation,
+    Cohort,
+    FedPW,
+    Layout,
+    MalformedReplyError,
+    NonFiniteError,
+    Reply,
+    Spec,
+)
 from fedaccord.rules._fedpw_entries import amplified, pruned
 from fedaccord.rules._fedpw_weights import drop_rates, mixed
 from fedaccord.rules.fedpw import FedPWState
@@ -158,10 +167,46 @@ def test_weights_without_a_positive_sum_are_replaced(by_loss: Any, by_product: A
 def test_losses_that_explode_leave_the_accumulated_weights_as_they_were():
     # beta_L = .5 * 20 = 10: a = -9 a + 10 nu, twice
     losses = [[1.0, 3.0], [20.0, 60.0], [20.0, 60.0]]
-    *_, second, third = rounds_of(FedPW(beta=0.5, drop=0.0), *[(EYE, f) for f in losses])
+    rule = FedPW(beta=0.5, drop=0.0, bounded=False)
+    *_, second, third = rounds_of(rule, *[(EYE, f) for f in losses])
     assert second.diagnostics["weights_kept"] == 0
     assert third.diagnostics["weights_kept"] == 1
     assert torch.equal(third.state.losses.weights, second.state.losses.weights)
+
+
+@pytest.mark.parametrize("growth", [10.0, 100.0])
+def test_evidence_that_grows_leaves_the_state_finite(growth: float):
+    rule, grown = FedPW(drop=0.0), [[growth, 0.0], [0.0, growth]]
+    *_, last = rounds_of(rule, (EYE, [1.0, 3.0]), *[(grown, [growth, 3 * growth])] * 400)
+    for trace in (last.state.losses, last.state.products):
+        assert torch.isfinite(trace.running).all()
+        assert torch.isfinite(trace.weights).all()
+    # beta grows to 1: the running evidence is the newest, shares 1/4 and 3/4
+    assert_close(last.state.losses.running[:2], torch.tensor([0.25, 0.75]).double())
+
+
+def test_evidence_that_diverges_without_bounds_is_an_error():
+    rounds = [(EYE, [1.0, 3.0]), *[([[100.0, 0.0], [0.0, 100.0]], [100.0, 300.0])] * 400]
+    with pytest.raises(NonFiniteError, match="running evidence has diverged"):
+        rounds_of(FedPW(drop=0.0, bounded=False), *rounds)
+
+
+@pytest.mark.parametrize("scale", [0.1, 1.0, 10.0])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_updates_that_cancel_up_to_rounding_have_no_direction_of_their_own(
+    scale: float, dtype: torch.dtype
+):
+    # .7 - .4 - .3 is -5.6e-17: products with that sum say nothing, and directions count equally
+    rows = scale * torch.tensor([[0.7], [-0.4], [-0.3]], dtype=dtype)
+    replies = [
+        Reply(i, 1, {"update": row, "train_loss": torch.tensor(1.0)}) for i, row in enumerate(rows)
+    ]
+    rule, layout = FedPW(), Layout(("w",), ((1,),))
+    cohort = Cohort.stack(replies, layout=layout)
+    step, _, seen = rule.aggregate(rule.init(Spec(layout, 3)), cohort)
+    assert list(seen["weights"].values()) == pytest.approx([1 / 3] * 3)
+    assert abs(float(step)) < 1e-7 * scale
+    assert seen["largest_weight"] == pytest.approx(1 / 3)
 
 
 def test_a_negative_loss_is_refused_by_name():

@@ -53,6 +53,7 @@ RULES: dict[str, tuple[Rule[Any], Callable[[plain.Round, Any], Any]]] = {
     "fedlf": (FedLF(), plain.fedlf()),
     "fedheal": (FedHEAL(), plain.fedheal(0.3, 0.4)),
     "fedpw": (FedPW(), plain.fedpw(0.3, 0.3)),
+    "fedpw-unbounded": (FedPW(bounded=False), plain.fedpw(0.3, 0.3, bounded=False)),
     "craft": (CRAFT(), plain.craft(0.1, MODULES)),
 }
 

@@ -15,7 +15,7 @@ from .base import (
 )
 from .control import ControlVariate
 from .dynamic import DynamicRegularisation
-from .personal import OwnModel, PersonalModel
+from .personal import PERSONAL, OwnModel, PersonalModel, buffers_kept
 from .proportional import ProportionallyFair, proportional_loss
 from .proximal import Proximal
 from .randomness import SeededOperations
@@ -23,6 +23,7 @@ from .report import report_losses
 from .sgd import LocalSGD
 
 __all__ = [
+    "PERSONAL",
     "Batch",
     "ClientAlgorithm",
     "ClientData",
@@ -42,6 +43,7 @@ __all__ = [
     "ProportionallyFair",
     "Proximal",
     "SeededOperations",
+    "buffers_kept",
     "proportional_loss",
     "report_losses",
 ]

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from torch import Tensor, nn
 
 from ..buffers import trained_buffers
-from .base import ClientResult, Correct, Descent, Job, LocalTraining, Objective
+from .base import ClientResult, ClientState, Correct, Descent, Job, LocalTraining, Objective
 from .gradients import pull
 
 PERSONAL = "personal"
-"""Where a client keeps its own model's parameters ``[dim]``; buffers stand beside it by name."""
+"""Where a client keeps its own model's parameters ``[dim]``."""
+
+BESIDE = "personal buffer: "
+"""What the names of its own model's buffers begin with there, so that they meet no other name."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,7 @@ class PersonalModel:
         own_job.load(model)
         towards = pull(job.layout, job.params, self.lam)
         own = self.local.descend(own_job, model, correct=towards).params
-        kept = {PERSONAL: own, **trained_buffers(model)}
+        kept = {PERSONAL: own, **_named(trained_buffers(model))}
         result = self.local(job, model, objective=objective, correct=correct)
         return replace(result, state={**(result.state or {}), **kept})
 
@@ -92,7 +96,7 @@ class OwnModel:
         own_job = with_own_model(job)
         result = self.local(own_job, model)
         own = own_job.params + result.fields["update"]
-        kept = {**(result.state or {}), PERSONAL: own, **result.buffers}
+        kept = {**(result.state or {}), PERSONAL: own, **_named(result.buffers)}
         return replace(result, state=kept, buffers={})
 
 
@@ -105,5 +109,16 @@ def with_own_model(job: Job) -> Job:
     return replace(
         job,
         params=state.get(PERSONAL, job.payload.get("initial", job.params)).to(job.params),
-        buffers={name: state.get(name, value) for name, value in job.buffers.items()},
+        buffers={name: state.get(BESIDE + name, value) for name, value in job.buffers.items()},
     )
+
+
+def buffers_kept(state: ClientState) -> dict[str, Tensor]:
+    """The buffers of a client's own model, by their names in the model."""
+    return {
+        name.removeprefix(BESIDE): value for name, value in state.items() if name.startswith(BESIDE)
+    }
+
+
+def _named(buffers: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {BESIDE + name: value for name, value in buffers.items()}

@@ -9,15 +9,13 @@ from typing import Any
 
 from torch import nn
 
-from ..clients import LocalTraining
+from ..clients import PERSONAL, LocalTraining
 from ..executors import own_settings
 from ..metrics import after_local_steps, evaluate, personal_models, score_for, task_summary
 from ..metrics import moment as moment_after
 from ..training import TrainingState
 from ._client_values import ByClass, ClientValues, OwnRows
 from ._population import ALL, HELD_OUT, Population
-
-PERSONAL = "personal"
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from torch import Tensor, nn
 
 from ..buffers import trained_buffers
-from ..clients import ClientResult, Job, LocalTraining
+from ..clients import PERSONAL, ClientResult, Job, LocalTraining, buffers_kept
 from ..errors import ClientFailedError
 from ..executors import ClientFailure, serial
 from ..federation import Federation
@@ -21,7 +21,7 @@ def personal_models(
     federation: Federation,
     training: TrainingState,
     *,
-    key: str = "personal",
+    key: str = PERSONAL,
     clients: Iterable[int] | None = None,
     missing: Literal["none", "global"] = "none",
 ) -> Iterator[tuple[int, nn.Module | None]]:
@@ -33,8 +33,8 @@ def personal_models(
     :param clients: Which clients; all if not given.
     :param missing: What a client has that kept none, for example because it was never sampled:
         ``"none"`` for no model, which is counted as missing, or ``"global"`` for the global one.
-    :return: Pairs of client id and model, in evaluation mode. With ``buffers="local"`` a model has
-        the client's own buffers, else the global ones.
+    :return: Pairs of client id and model, in evaluation mode. A model has the buffers that were
+        kept with it; else, with ``buffers="local"``, the client's own, or the global ones.
     :raises ValueError: If an id is unknown, a kept vector is not ``[dim]``, or ``missing`` is
         another word.
     """
@@ -44,7 +44,8 @@ def personal_models(
 
     def make() -> Iterator[tuple[int, nn.Module | None]]:
         for client in ids:
-            params = training.client_states.get(client, {}).get(key)
+            state = training.client_states.get(client, {})
+            params = state.get(key)
             if params is None:
                 whole = missing == "global"
                 yield client, _module(federation, training, client) if whole else None
@@ -54,7 +55,8 @@ def personal_models(
                     f"'{key}' of client {client} must be {tuple(training.params.shape)}, one "
                     f"entry per parameter. Got {tuple(params.shape)}."
                 )
-            yield client, _module(federation, training, client, params=params)
+            beside = buffers_kept(state) if key == PERSONAL else {}
+            yield client, _module(federation, training, client, params=params, beside=beside)
 
     return make()
 
@@ -137,9 +139,14 @@ def _job(federation: Federation, training: TrainingState, client: int, seed: int
 
 
 def _module(
-    federation: Federation, training: TrainingState, client: int, *, params: Tensor | None = None
+    federation: Federation,
+    training: TrainingState,
+    client: int,
+    *,
+    params: Tensor | None = None,
+    beside: Mapping[str, Tensor] | None = None,
 ) -> nn.Module:
-    own = training.client_buffers.get(client, {})
+    own = {**training.client_buffers.get(client, {}), **(beside or {})}
     return federation.module(
         replace(
             training,

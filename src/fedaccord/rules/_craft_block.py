@@ -31,7 +31,7 @@ def resolve(cohort: Cohort, rows: Tensor, shares: Tensor, previous: Tensor) -> t
     size = norm(previous)
     past = previous / size if size else previous
     missing = rho - (gramian(rows, past[None])[:, 0] * scale)[usable]
-    shift = _pseudo_inverse(unit, cutoff=_cutoff(rows, count)) @ missing
+    shift = _pseudo_inverse(unit, cutoff=cutoff(rows.dtype)) @ missing
     coefficients = torch.zeros_like(scale)
     coefficients[usable] = shift
     direction = past + combine(rows, coefficients * scale)
@@ -40,10 +40,14 @@ def resolve(cohort: Cohort, rows: Tensor, shares: Tensor, previous: Tensor) -> t
     return direction, float((unit @ shift - missing).abs().max())
 
 
-def _cutoff(rows: Tensor, count: int) -> float:
-    """Singular values below this part of the largest count as zero, as in the authors' code."""
-    # the square root of rounding is all that a Gramian can resolve
-    return max(max(count, rows.shape[1]) * torch.finfo(rows.dtype).eps, 1e-7)
+def cutoff(dtype: torch.dtype) -> float:
+    """Singular values below this part of the largest count as zero.
+
+    Unit rows are known to the precision of their dtype, and the square root of float64's is all
+    that a Gramian can resolve. The default of a pseudo-inverse of the rows themselves grows with
+    their length, and would drop every client of a large block.
+    """
+    return max(torch.finfo(dtype).eps, 1e-7)
 
 
 def _pseudo_inverse(unit: Tensor, *, cutoff: float) -> Tensor:

@@ -27,6 +27,11 @@ def chosen(cohort: Cohort, mask: Tensor) -> tuple[int, ...]:
     return tuple(c for c, yes in zip(cohort.client_ids, mask.tolist(), strict=True) if yes)
 
 
+def outcome_of(step: Tensor) -> str:
+    """Whether a mean of updates moves the model; if not, they cancel or are all zero."""
+    return "moved" if step.any() else "no-average"
+
+
 def update_lengths(cohort: Cohort) -> Tensor:
     """Length of each update, float64 ``[n]``; 0 for one too small to have a direction.
 

@@ -86,7 +86,7 @@ def _solve(rows: Represented, fairness: Tensor, columns: slice) -> Layer:
     if not moving[:n].any():
         still = torch.zeros(count, dtype=torch.float64)
         return Layer(columns, block.combine(still), still, stuck=False)
-    common = float(lengths[:n][moving[:n]].mean())
+    common = float(lengths[:n].mean())  # of all the round's clients, also those that stand still
     # each line is one row of the problem, as a combination of the block's rows
     lines = torch.diag(torch.where(moving, common / lengths, 0.0))
     fair = torch.zeros(count, dtype=torch.float64)

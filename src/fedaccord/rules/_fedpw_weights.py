@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from ..errors import NonFiniteError
+
 
 @dataclass(frozen=True)
 class Trace:
@@ -24,21 +26,39 @@ class Trace:
 
 
 def accumulate(
-    trace: Trace, evidence: Tensor, here: Tensor, seen: Tensor, *, beta: float
+    trace: Trace,
+    evidence: Tensor,
+    here: Tensor,
+    seen: Tensor,
+    *,
+    beta: float,
+    bounded: bool,
+    noise: float = 0.0,
 ) -> tuple[Trace, bool]:
     """Steps 1 and 2 for one kind of evidence, and whether old weights had to be kept.
 
     :param evidence: Losses, or products with the sum of the updates, ``[n]``.
     :param here: The clients they are of.
     :param seen: Who took part before, bool ``[num_clients]``.
-    :param beta: Share of the newest evidence, in ``(0, 1]``.
+    :param beta: Share of the newest evidence, in ``(0, 1]``, in the first round; later it goes with
+        the mean evidence.
+    :param bounded: Whether it stays in ``[0, 1]``. Beyond 2 the running mean diverges.
+    :param noise: How large a sum can be that is rounding alone.
+    :raises NonFiniteError: If the running mean has diverged.
     """
     total, mean = float(evidence.sum()), float(evidence.mean())
-    share = evidence / total if total > 0 else torch.full_like(evidence, 1 / len(evidence))
+    share = evidence / total if total > noise else torch.full_like(evidence, 1 / len(evidence))
     first = mean if math.isnan(trace.first) else trace.first
     share_of_new = beta * (mean / first if first > 0 else 1.0)
+    if bounded:
+        share_of_new = min(max(share_of_new, 0.0), 1.0)
     running, weights = trace.running.clone(), trace.weights.clone()
     running[here] = (1 - share_of_new) * running[here] + share_of_new * share
+    if not torch.isfinite(running).all():
+        raise NonFiniteError(
+            f"FedPW's running evidence has diverged: the mean evidence is {mean / first:.3g} times "
+            f"that of the first round, and `beta` times that is above 2. Use `bounded=True`."
+        )
     new = weights[here] + running[here]
     unseen = torch.full_like(new, 1 / len(seen))
     before = float(torch.where(seen[here], weights[here], unseen).sum())

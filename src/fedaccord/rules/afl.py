@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from ..cohort import Cohort
+from ..errors import NonFiniteError
 from ..layout import Spec
 from ..linalg import combine, project_onto_simplex
 from ..rule import Aggregation, Claims, Diagnostic, Flow, Request, Rule
@@ -94,12 +95,15 @@ class AFL(Rule[AFLState]):
         return AFLState(equal, 1 if self.evaluates == "average-with-start" else 0)
 
     def aggregate(self, state: AFLState, cohort: Cohort) -> Aggregation[AFLState]:
-        """Combine the updates with the mixture, and move the mixture towards high losses."""
+        """Combine the updates with the mixture, and move the mixture towards high losses.
+
+        :raises NonFiniteError: If ``lr_lambda`` times a loss overflows.
+        """
         check_state(state, AFLState)
         check_known_clients(cohort.client_ids, len(state.weights))
         here = list(cohort.client_ids)
         ascended = state.weights.clone()
-        ascended[here] += self.lr_lambda * cohort.losses.to(torch.float64)
+        ascended[here] += self._moves(cohort, everybody=len(here) == len(ascended))
         ascended = project_onto_simplex(ascended)
         mixture = (ascended if self.order == "ascend-first" else state.weights)[here]
         total = float(mixture.sum())
@@ -114,6 +118,18 @@ class AFL(Rule[AFLState]):
             "cosines": cosines(cohort, step),
         }
         return Aggregation(step, self._after(state, ascended, step), seen)
+
+    def _moves(self, cohort: Cohort, *, everybody: bool) -> Tensor:
+        """How far each client's weight ascends."""
+        moves = self.lr_lambda * cohort.losses.to(torch.float64)
+        if not torch.isfinite(moves).all():
+            first = int(moves.isfinite().logical_not().nonzero()[0])
+            raise NonFiniteError(
+                f"`lr_lambda` times each loss must be finite. Client {cohort.client_ids[first]} "
+                f"has loss {float(cohort.losses[first]):.3g}. Lower `lr_lambda`."
+            )
+        # what all move by alike the projection takes back, but not what it rounds away
+        return moves - moves.max() if everybody else moves
 
     def round(self, state: AFLState, params: Tensor) -> Flow[AFLState]:
         """One request; where the parameters are known, so is the step that was really taken."""

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from ..cohort import Cohort
 from ..linalg import combine
-from ..rule import Aggregation, Claims, StatelessRule
+from ..rule import Aggregation, Claims, Diagnostic, StatelessRule
 from ._checks import check_server_lr
+from ._diagnostics import by_client, outcome_of
 
 
 @dataclass(frozen=True)
@@ -28,4 +29,9 @@ class FedAvg(StatelessRule):
     def aggregate(self, state: None, cohort: Cohort) -> Aggregation[None]:
         """Average the updates by example shares."""
         mean = combine(cohort.updates, cohort.shares).to(cohort.updates.dtype)
-        return Aggregation(self.server_lr * mean, None)
+        step = self.server_lr * mean
+        seen: dict[str, Diagnostic] = {
+            "outcome": outcome_of(step),
+            "weights": by_client(cohort, cohort.shares),
+        }
+        return Aggregation(step, None, seen)

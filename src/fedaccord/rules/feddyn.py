@@ -15,7 +15,7 @@ from ..layout import Spec
 from ..linalg import combine, norm
 from ..rule import Aggregation, Claims, Diagnostic, Rule
 from ._composition import check_hooks
-from ._diagnostics import by_client, cosines
+from ._diagnostics import by_client, cosines, outcome_of
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,7 @@ class FedDyn(Rule[FedDynState]):
         h = state.h.to(mean.device) - self.alpha * moved
         step = (mean - h / self.alpha).to(cohort.updates.dtype)
         seen: dict[str, Diagnostic] = {
+            "outcome": outcome_of(step),
             "weights": by_client(cohort, equal),
             "cosines": cosines(cohort, step),
             "mean_norm": norm(mean),

@@ -98,7 +98,9 @@ class FedFV(Rule[History]):
         average_moves = length > _noise(rows, mean)
         moves = average_moves and size > _noise(rows, coefficients)
         factor = length / size if moves else 0.0
-        step = (self.server_lr * factor * direction).to(cohort.updates.dtype)
+        step = (self.server_lr * factor * direction if moves else torch.zeros_like(direction)).to(
+            cohort.updates.dtype
+        )
         moving = rows.lengths[:n] ** 2 >= SMALLEST
         seen: dict[str, Diagnostic] = {
             "outcome": "moved" if moves else "collapsed" if average_moves else "no-average",

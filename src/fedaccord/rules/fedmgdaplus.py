@@ -76,7 +76,9 @@ class FedMGDAPlus(StatelessRule):
         # unit rows in a coarse dtype are known to its precision only
         noise = max(INFEASIBLE_MARGIN, torch.finfo(cohort.updates.dtype).eps / 2)
         moves = length > noise
-        step = (self.server_lr * direction * moves).to(cohort.updates.dtype)
+        step = (self.server_lr * direction if moves else torch.zeros_like(direction)).to(
+            cohort.updates.dtype
+        )
         seen: dict[str, Diagnostic] = {
             "outcome": "moved" if moves else self._reason(moving, prior),
             "weights": by_client(cohort, weights),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -46,6 +47,9 @@ class FedPW(Rule[FedPWState]):
 
     :param beta: Share of the newest evidence, in ``(0, 1]``.
     :param drop: Mean share of entries dropped, in ``[0, 1)``; :math:`\bar r`.
+    :param bounded: Whether the share of the newest evidence, ``beta`` times the mean evidence over
+        that of the first round, is kept in ``[0, 1]``. ``False`` is the authors' code, whose
+        running evidence diverges where that passes 2.
     :param server_lr: Factor of the step, positive; the paper's algorithm is 1.
 
     Deviations: with partial participation, which the paper does not define, steps 1 to 4 are taken
@@ -56,6 +60,7 @@ class FedPW(Rule[FedPWState]):
     beta: float = 0.3
     drop: float = 0.3
     server_lr: float = 1.0
+    bounded: bool = True
 
     paper = "Guan, Huang, Guo, Yuan, Yang, Ye, NeurIPS 2025, FedPW"
     state_types = (FedPWState, Trace)
@@ -95,9 +100,13 @@ class FedPW(Rule[FedPWState]):
         check_nonnegative_losses(losses, cohort.client_ids, name="train_loss", rule="FedPW")
         gram = gramian(cohort.updates)
         lengths = checked_lengths(cohort, gram.diagonal())
-        by_loss, kept_loss = accumulate(state.losses, losses, here, state.seen, beta=self.beta)
+        common: dict[str, Any] = {"beta": self.beta, "bounded": self.bounded}
+        by_loss, kept_loss = accumulate(state.losses, losses, here, state.seen, **common)
+        # updates that cancel leave rounding errors, whose direction is nobody's
+        eps = torch.finfo(cohort.updates.dtype).eps
+        noise = 4 * eps * float(lengths.sum()) ** 2
         by_product, kept_product = accumulate(
-            state.products, gram.sum(1), here, state.seen, beta=self.beta
+            state.products, gram.sum(1), here, state.seen, **common, noise=noise
         )
         weights, share = mixed(by_loss.weights[here], by_product.weights[here])
 
@@ -117,6 +126,7 @@ class FedPW(Rule[FedPWState]):
             "loss_weights": by_client(cohort, by_loss.weights[here]),
             "product_weights": by_client(cohort, by_product.weights[here]),
             "mixing": share,
+            "largest_weight": float(weights.abs().max()),
             "weights_kept": int(kept_loss) + int(kept_product),
             "drop_rates": by_client(cohort, rates),
             "pruned": int(not first_round),

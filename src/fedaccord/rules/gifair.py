@@ -10,9 +10,9 @@ from torch import Tensor
 
 from ..cohort import Cohort
 from ..linalg import combine
-from ..rule import Aggregation, Claims, StatelessRule
+from ..rule import Aggregation, Claims, Diagnostic, StatelessRule
 from ._checks import check_server_lr
-from ._diagnostics import by_client, cosines
+from ._diagnostics import by_client, cosines, outcome_of
 
 
 @dataclass(frozen=True)
@@ -52,9 +52,11 @@ class GIFAIR(StatelessRule):
         ranks = torch.zeros_like(shares)
         ranks[counted] = _ranks(cohort.losses[counted].to(torch.float64))
         possible = float(shares[counted].min()) / max(int(counted.sum()) - 1, 1)
-        weights = shares + self.c * possible * ranks
+        # with c = 1 the smallest weight is zero up to rounding
+        weights = (shares + self.c * possible * ranks).clamp(min=0.0)
         step = self.server_lr * combine(cohort.updates, weights).to(cohort.updates.dtype)
-        seen = {
+        seen: dict[str, Diagnostic] = {
+            "outcome": outcome_of(step),
             "weights": by_client(cohort, weights),
             "ranks": by_client(cohort, ranks),
             "cosines": cosines(cohort, step),

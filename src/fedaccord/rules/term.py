@@ -12,9 +12,9 @@ from torch import Tensor
 from ..cohort import Cohort
 from ..layout import Spec
 from ..linalg import combine
-from ..rule import Aggregation, Claims, Rule
+from ..rule import Aggregation, Claims, Diagnostic, Rule
 from ._checks import check_server_lr
-from ._diagnostics import by_client, cosines
+from ._diagnostics import by_client, cosines, outcome_of
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,11 @@ class TERM(Rule[TERMState]):
         else:
             weights = tilted(cohort.shares, losses, self.t)
         step = self.server_lr * combine(cohort.updates, weights).to(cohort.updates.dtype)
-        seen = {"weights": by_client(cohort, weights), "cosines": cosines(cohort, step)}
+        seen: dict[str, Diagnostic] = {
+            "outcome": outcome_of(step),
+            "weights": by_client(cohort, weights),
+            "cosines": cosines(cohort, step),
+        }
         return Aggregation(step, state, seen)
 
 

@@ -11,8 +11,9 @@ import torch
 from ..clients import ClientAlgorithm, LocalTraining
 from ..cohort import Cohort
 from ..linalg import combine
-from ..rule import Aggregation, Claims, StatelessRule
+from ..rule import Aggregation, Claims, Diagnostic, StatelessRule
 from ._checks import check_report, check_server_lr
+from ._diagnostics import by_client, outcome_of
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,11 @@ class Uniform(StatelessRule):
         """Average the updates with equal client weights."""
         equal = torch.full((len(cohort),), 1 / len(cohort), dtype=torch.float64)
         mean = combine(cohort.updates, equal).to(cohort.updates.dtype)
-        if self.report is None:
-            return Aggregation(self.server_lr * mean, None)
-        seen = {"task_losses": cohort.task_losses.to(torch.float64).mean(0)}
-        return Aggregation(self.server_lr * mean, None, seen)
+        step = self.server_lr * mean
+        seen: dict[str, Diagnostic] = {
+            "outcome": outcome_of(step),
+            "weights": by_client(cohort, equal),
+        }
+        if self.report is not None:
+            seen["task_losses"] = cohort.task_losses.to(torch.float64).mean(0)
+        return Aggregation(step, None, seen)
