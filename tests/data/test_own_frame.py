@@ -299,3 +299,20 @@ def test_samples_can_be_divided_anew():
     assert data.test_parts.sizes == (1, 1)
     with pytest.raises(ValueError, match="splits 4 samples, but there are 6"):
         data.divide(iid_partition(4, num_clients=2))
+
+
+def test_clients_whose_names_differ_in_case_or_spaces_alone_are_pointed_out():
+    frame = {"ward": ["East", "east ", "west"], "x": [1.0, 2.0, 3.0], "y": [0, 1, 0]}
+    with pytest.warns(UserWarning, match="'East' and 'east '"):
+        data = clients_from_frame(frame, client="ward", target="y")
+    assert len(data.clients) == 3
+
+
+def test_data_are_shown_in_a_line():
+    frame = {"ward": ["a", "b", "b"], "x": [1.0, 2.0, 3.0], "y": [0, 1, 0]}
+    data = clients_from_frame(frame, client="ward", target="y")
+    assert repr(data) == (
+        "OwnData(ArrayData(3 samples of float32 [1], int64 []); 2 clients with 3 training and 0 "
+        "test samples; tasks y)"
+    )
+    assert repr(data.dataset("mine")) == ("Dataset(mine: 3 training and 0 test samples, tasks y)")

@@ -83,6 +83,13 @@ class ArrayData:
             require_class_numbers(converted[1], num_classes)
         return cls(tuple(converted))
 
+    def __repr__(self) -> str:
+        parts = ", ".join(
+            f"{str(tensor.dtype).removeprefix('torch.')} {list(tensor.shape[1:])}"
+            for tensor in self.tensors
+        )
+        return f"ArrayData({len(self)} sample{'s' * (len(self) != 1)} of {parts})"
+
     def __len__(self) -> int:
         return len(self.tensors[0] if self.rows is None else self.rows)
 

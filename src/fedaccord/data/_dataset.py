@@ -96,6 +96,12 @@ class Dataset:
                 f"{len(self.tasks)} tasks. Got {len(self.kinds)} and {len(self.class_names)}."
             )
 
+    def __repr__(self) -> str:
+        return (
+            f"Dataset({self.name}: {len(self.train)} training and {len(self.test)} test samples, "
+            f"tasks {', '.join(self.tasks)})"
+        )
+
     @property
     def num_tasks(self) -> int:
         """Number of tasks, ``m``."""

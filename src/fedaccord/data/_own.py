@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -47,6 +48,25 @@ class OwnData:
     class_names: tuple[tuple[str, ...], ...]
     feature_names: tuple[str, ...] = ()
     notes: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        alike: dict[str, list[str]] = {}
+        for name in self.client_names:
+            alike.setdefault("".join(name.casefold().split()), []).append(name)
+        if twins := [names for names in alike.values() if len(names) > 1]:
+            told = "; ".join(" and ".join(map(repr, names)) for names in twins[:5])
+            warnings.warn(
+                f"Clients are told apart by names that differ in case or spaces alone: {told}. "
+                f"Make them one first if they are, for example by `.str.strip().str.lower()`.",
+                stacklevel=4,
+            )
+
+    def __repr__(self) -> str:
+        return (
+            f"OwnData({self.samples!r}; {len(self.parts)} clients with "
+            f"{sum(self.parts.sizes)} training and {sum(self.test_parts.sizes)} test samples; "
+            f"tasks {', '.join(self.tasks)})"
+        )
 
     @cached_property
     def clients(self) -> tuple[ArrayData, ...]:
