@@ -297,3 +297,8 @@ def test_ctrl_c_ends_with_130_and_the_run_goes_on_to_the_same_bytes():
     call("run", "fedpcd", *command[5:-2], "--out", "b")
     for name in ("rounds.jsonl", "model.safetensors"):
         assert (Path("a") / name).read_bytes() == (Path("b") / name).read_bytes()
+
+
+def test_every_rule_is_introduced_in_words():
+    first_lines = [rule.__doc__.strip().splitlines()[0] for rule in rule_classes().values()]
+    assert not [line for line in first_lines if ":math:" in line or not line.endswith(".")]

@@ -18,7 +18,9 @@ from .localonly import LocalOnly
 
 @dataclass(frozen=True)
 class Ditto(ClientSide):
-    r"""Each client also trains :math:`\min_v F_i(v) + \frac\lambda2 \lVert v - \theta_t \rVert^2`.
+    r"""Each client also trains a model of its own, held near the shared one.
+
+    It minimises :math:`F_i(v) + \frac\lambda2 \lVert v - \theta_t \rVert^2` over :math:`v`.
 
     The shared model is trained as without Ditto, on the same minibatches. A client keeps its own
     model as ``"personal"`` ``[dim]``, in ``TrainingState.client_states``; it is never sent.

@@ -13,7 +13,9 @@ from ._diagnostics import by_client, outcome_of
 
 @dataclass(frozen=True)
 class FedAvg(StatelessRule):
-    r"""Mean of the updates, weighted by the number of examples: :math:`\sum_i p_i U_i`.
+    r"""Mean of the updates, weighted by the number of examples.
+
+    The step is :math:`\sum_i p_i U_i` with shares :math:`p_i`.
 
     :param server_lr: Factor of the step, positive; the paper's algorithm is 1.
     """

@@ -33,7 +33,7 @@ class FedDynState:
 
 @dataclass(frozen=True)
 class FedDyn(Rule[FedDynState]):
-    r"""Dynamic regularisation: the mean of the local models, moved on by :math:`-h / \alpha`.
+    r"""Dynamic regularisation: the mean of the local models, moved on by a memory of past steps.
 
     Client :math:`i` minimises :math:`F_i(\theta) - \langle \hat g_i, \theta \rangle + \frac\alpha2
     \lVert \theta - \theta_t \rVert^2` and keeps :math:`\hat g_i \leftarrow \hat g_i - \alpha U_i`;

@@ -17,7 +17,9 @@ from .localonly import LocalOnly
 
 @dataclass(frozen=True)
 class FedProx(ClientSide):
-    r"""Clients minimise :math:`F_i(\theta) + \frac\mu2 \lVert \theta - \theta_t \rVert^2`.
+    r"""Clients train near the received model, to which a quadratic term holds them.
+
+    They minimise :math:`F_i(\theta) + \frac\mu2 \lVert \theta - \theta_t \rVert^2`.
 
     Each local step adds :math:`\mu (\theta - \theta_t)` to the gradient; the first one is FedAvg's.
 

@@ -17,10 +17,11 @@ from ._diagnostics import by_client, cosines, outcome_of
 
 @dataclass(frozen=True)
 class GIFAIR(StatelessRule):
-    r"""Individual fairness: weights :math:`w_i = p_i + c \lambda_\text{max} r_i`.
+    r"""Individual fairness: clients weigh more the higher their loss ranks.
 
-    With :math:`M` clients ordered by loss the ranks :math:`r` are :math:`-(M-1), -(M-3), \dots,
-    M-1`, and :math:`\lambda_\text{max} = \min_i p_i / (M-1)` is what keeps weights at least 0.
+    Weights are :math:`w_i = p_i + c \lambda_\text{max} r_i`. With :math:`M` clients ordered by loss
+    the ranks :math:`r` are :math:`-(M-1), -(M-3), \dots, M-1`, and :math:`\lambda_\text{max} =
+    \min_i p_i / (M-1)` is what keeps weights at least 0.
 
     :param c: How much of what is possible, in ``[0, 1]``; with 0 this is FedAvg.
     :param server_lr: Factor of the step, positive; the paper's algorithm is 1.

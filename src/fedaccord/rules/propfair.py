@@ -16,11 +16,11 @@ from .localonly import LocalOnly
 
 @dataclass(frozen=True)
 class PropFair(ClientSide):
-    r"""Maximises :math:`\sum_i p_i \log(M_b - F_i)`; only the clients' loss changes.
+    r"""Proportional fairness: relative gains of clients count equally; only their loss changes.
 
-    A minibatch of loss :math:`\ell` counts as :math:`-\log(1 - \ell / M_b)`, with slope
-    :math:`1 / (M_b - \ell)`, while at least ``epsilon`` is left to :math:`M_b`, and by a straight
-    line above.
+    It maximises :math:`\sum_i p_i \log(M_b - F_i)`. A minibatch of loss :math:`\ell` counts as
+    :math:`-\log(1 - \ell / M_b)`, with slope :math:`1 / (M_b - \ell)`, while at least ``epsilon``
+    is left to :math:`M_b`, and by a straight line above.
 
     :param base: A loss too large to accept, positive; :math:`M_b`. Choose it above the losses to
         come.

@@ -17,10 +17,11 @@ from ._diagnostics import by_client, chosen, cosines, update_lengths
 
 @dataclass(frozen=True)
 class QFedAvg(StatelessRule):
-    r"""The step :math:`\sum_i F_i^q g_i / \sum_i (q F_i^{q-1} \lVert g_i \rVert^2 + L F_i^q)`.
+    r"""Clients weigh more the larger their loss, by its power q, and the step has its own length.
 
-    Here :math:`g_i` is the pseudo-gradient and :math:`L = 1 / \eta_\ell`. q-FedSGD is this rule
-    with clients that make one full-batch step, so that :math:`g_i` is a gradient.
+    The step is :math:`-\sum_i F_i^q g_i / \sum_i (q F_i^{q-1} \lVert g_i \rVert^2 + L F_i^q)` with
+    the pseudo-gradients :math:`g_i` and :math:`L = 1 / \eta_\ell`. q-FedSGD is this rule with
+    clients that make one full-batch step, so that :math:`g_i` is a gradient.
 
     :param q: How much high losses weigh, at least 0. With 0 the step is the plain mean.
     :param constant: Added to every loss, positive; it keeps :math:`F^{q-1}` finite for ``q < 1``.

@@ -45,11 +45,12 @@ class SCAFFOLDState:
 
 @dataclass(frozen=True)
 class SCAFFOLD(Rule[SCAFFOLDState]):
-    r"""Local steps along :math:`\nabla F_i - c_i + c`: control variates cancel the drift.
+    r"""Control variates shift every local gradient, so that clients do not drift apart.
 
-    Option II of the paper: after :math:`K` steps :math:`c_i^+ = c_i - c - U_i / (K \eta_\ell)`, the
-    mean gradient along the path, and :math:`c \leftarrow c + \frac1N \sum_{i \in S_t} (c_i^+ -
-    c_i)`. :math:`K` is the number of steps the client really made.
+    Local steps are along :math:`\nabla F_i - c_i + c`. Option II of the paper: after :math:`K`
+    steps :math:`c_i^+ = c_i - c - U_i / (K \eta_\ell)`, the mean gradient along the path, and
+    :math:`c \leftarrow c + \frac1N \sum_{i \in S_t} (c_i^+ - c_i)`. :math:`K` is the number of
+    steps the client really made.
 
     :param server: The rule that turns updates into a step; by default their plain mean.
     :param server_lr: Factor of the step, positive; :math:`\eta_g`. It multiplies ``server``'s own.

@@ -13,9 +13,10 @@ from ._fedopt import PAPER, FedOpt
 
 @dataclass(frozen=True)
 class ServerAdagrad(FedOpt):
-    r"""FedAdagrad for any rule: :math:`v \leftarrow v + \delta^2`.
+    r"""FedAdagrad for any rule: steps get shorter as their squares add up.
 
-    Steps get shorter as squares add up. Everything else is as in :class:`ServerAdam`.
+    The second moment is :math:`v \leftarrow v + \delta^2`. Everything else is as in
+    :class:`ServerAdam`.
 
     :param rule: The rule whose step is the gradient.
     :param server_lr: :math:`\eta_g`, positive; see :class:`ServerAdam`.

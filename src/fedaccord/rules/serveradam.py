@@ -13,11 +13,12 @@ from ._fedopt import PAPER, FedOpt, check_beta2
 
 @dataclass(frozen=True)
 class ServerAdam(FedOpt):
-    r"""FedAdam for any rule: :math:`v \leftarrow \beta_2 v + (1 - \beta_2) \delta^2`.
+    r"""FedAdam for any rule: its step is an optimiser's gradient, scaled element by element.
 
-    With the rule's step :math:`\delta`, :math:`m \leftarrow \beta_1 m + (1 - \beta_1) \delta`; the
-    step is :math:`\eta_g m / (\sqrt v + \tau)`, element by element and without bias correction.
-    ``ServerAdam(FedAvg())`` is the paper's FedAdam.
+    With the rule's step :math:`\delta`, :math:`m \leftarrow \beta_1 m + (1 - \beta_1) \delta` and
+    :math:`v \leftarrow \beta_2 v + (1 - \beta_2) \delta^2`; the step is :math:`\eta_g m / (\sqrt v
+    + \tau)`, element by element and without bias correction. ``ServerAdam(FedAvg())`` is the
+    paper's FedAdam.
 
     :param rule: The rule whose step is the gradient.
     :param server_lr: :math:`\eta_g`, positive. About the largest movement of one parameter in one

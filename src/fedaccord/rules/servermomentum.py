@@ -15,7 +15,9 @@ from ._serveroptimiser import ServerOptimiser, ServerOptimiserState, zeros
 
 @dataclass(frozen=True)
 class ServerMomentum(ServerOptimiser):
-    r"""FedAvgM for any rule: :math:`v \leftarrow \beta v + \delta`, and the step :math:`\eta_g v`.
+    r"""FedAvgM for any rule: a part of the last step is added to every step.
+
+    :math:`v \leftarrow \beta v + \delta`, and the step is :math:`\eta_g v`.
 
     :param rule: The rule whose step :math:`\delta` is.
     :param beta: How much of the last step stays, in ``[0, 1)``; with 0 this is ``rule`` alone.

@@ -29,9 +29,10 @@ class TERMState:
 
 @dataclass(frozen=True)
 class TERM(Rule[TERMState]):
-    r"""Weights :math:`w_i \propto p_i e^{t F_i}`, which minimise a tilted mean of the losses.
+    r"""Clients weigh more the larger their loss, exponentially: a tilted mean of the losses.
 
-    The objective is :math:`\frac1t \log \sum_i p_i e^{t F_i}`.
+    Weights are :math:`w_i \propto p_i e^{t F_i}`; the objective is :math:`\frac1t \log \sum_i p_i
+    e^{t F_i}`.
 
     :param t: The tilt, finite. Above 0 clients with high losses weigh more, towards the largest
         loss alone; below 0 they weigh less; with 0 this is FedAvg.
