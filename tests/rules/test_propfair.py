@@ -59,6 +59,15 @@ def test_values_and_slopes_are_finite_everywhere(loss: float, huber: bool):
     assert 0 < slope <= 5 + 1e-12  # the steepest is 1 / epsilon
 
 
+@pytest.mark.parametrize("huber", [False, True])
+def test_the_line_takes_over_where_less_than_epsilon_is_left(huber: bool):
+    # at 2 - 1/4 exactly epsilon is left: minus the logarithm of 1/8; then l / 2, or 4 l with huber
+    loss = torch.tensor([1.75, 1.75 + 2**-40], dtype=torch.float64)
+    made = proportional_loss(loss, base=2.0, epsilon=0.25, huber=huber)
+    line = (4.0 if huber else 0.5) * loss[1].item()
+    assert_close(made, torch.tensor([math.log(8), line], dtype=torch.float64), rtol=1e-15, atol=0)
+
+
 def test_the_logarithm_is_exact_for_tiny_losses():
     loss = torch.tensor(1e-20, dtype=torch.float64)
     assert proportional_loss(loss, base=2.0, epsilon=0.2, huber=False).item() == 0.5e-20
