@@ -43,7 +43,7 @@ ORDER = [unit for layer in LAYERS for unit in layer]
 # Everything else that is imported must be in the standard library.
 CORE_PACKAGES = {"torch", "numpy", "scipy", "daqp", "safetensors"}
 OTHER_PACKAGES = {
-    "plots": {"matplotlib"},
+    "plots": {"adjustText", "matplotlib"},
     "experiments": {"tomli_w", "filelock"},
     "cli": {"click", "rich"},
     "data": {"platformdirs", "pandas", "pyarrow", "PIL", "datasets", "flwr_datasets"},

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from adjustText import adjust_text
 from matplotlib.axes import Axes
 
 from ._style import Measured, style_of, tidy
@@ -45,11 +46,12 @@ def draw_accuracy_against_spread(axes: Axes, runs: Sequence[Measured]) -> None:
     """Draw the points with their names, which keep out of each other's way."""
     points = sorted(points_of(runs), key=lambda point: point.mean)
     colours = {name: style_of(number).colour for number, name in enumerate((False, True))}
+    drawn = []
     for point in points:
         colour = colours[point.own]
         face = "none" if point.own else colour
         look: dict[str, Any] = {"color": colour, "markerfacecolor": face, "zorder": 4}
-        axes.plot(point.spread, point.mean, "o", markersize=6, **look)
+        drawn += axes.plot(point.spread, point.mean, "o", markersize=6, **look)
     rounds = runs[0].evaluations[-1][0]
     tidy(
         axes,
@@ -59,35 +61,23 @@ def draw_accuracy_against_spread(axes: Axes, runs: Sequence[Measured]) -> None:
     axes.set_ylabel("mean over clients (%)")
     axes.grid(axis="x", color="#DDDDDD", linewidth=0.6)
     axes.margins(x=0.12, y=0.08)
-    for point, height in zip(points, _heights(axes, points), strict=True):
-        axes.annotate(
-            point.name,
-            (point.spread, point.mean),
-            xytext=(point.spread, height),
-            textcoords="data",
-            fontsize=8,
-            va="center",
-            color="#222222",
-            annotation_clip=False,
-            bbox={"boxstyle": "square,pad=0.1", "fc": "white", "ec": "none", "alpha": 0.6},
-            arrowprops={"arrowstyle": "-", "color": "#BBBBBB", "linewidth": 0.5},
-        )
-
-
-def _heights(axes: Axes, points: Sequence[Point]) -> list[float]:
-    """Heights of the names: beside their points, moved up where names of near points would meet."""
-    low, high = axes.get_ylim()
-    left, right = axes.get_xlim()
-    line, width = (high - low) / 28, (right - left) / 5
-    placed: list[tuple[float, float]] = []
-    for point in points:
-        height = point.mean + line * 0.8
-        near = sorted(h for spread, h in placed if abs(spread - point.spread) < width)
-        for other in near:
-            if abs(other - height) < line:
-                height = other + line
-        placed.append((point.spread, height))
-    return [height for _, height in placed]
+    names = [
+        axes.text(point.spread, point.mean, point.name, fontsize=8, color="#222222", va="bottom")
+        for point in points
+    ]
+    # a fixed number of iterations, not a time: the same figure on every machine
+    adjust_text(
+        names,
+        x=[point.spread for point in points],
+        y=[point.mean for point in points],
+        ax=axes,
+        objects=drawn,
+        iter_lim=500,
+        expand=(1.1, 1.5),
+        force_static=(0.2, 0.4),
+        min_arrow_len=0,  # of two near points each needs a line to its name
+        arrowprops={"arrowstyle": "-", "color": "#AAAAAA", "linewidth": 0.6},
+    )
 
 
 def _summaries(evaluation: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -66,8 +66,11 @@ class QFedAvg(StatelessRule):
         powers = (self.q * (logs - logs.max())).exp()
         curvature = self.q * (self.q * (logs - logs.max()) - logs).exp()
         normalisers = curvature * (lengths * lipschitz) ** 2 + lipschitz * powers
-        weights = powers * lipschitz / normalisers.sum()
-        step = self.server_lr * combine(cohort.updates, weights).to(cohort.updates.dtype)
+        relative = powers * lipschitz / (powers * lipschitz).max()
+        scale = (powers * lipschitz).max() / normalisers.sum()
+        weights = scale * relative
+        # equal weights are exactly 1 in the sum, so that opposite updates cancel on any processor
+        step = (self.server_lr * scale * combine(cohort.updates, relative)).to(cohort.updates.dtype)
         seen: dict[str, Diagnostic] = {
             "outcome": "moved" if step.any() else "stationary",
             "weights": by_client(cohort, weights),
